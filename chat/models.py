@@ -1,0 +1,70 @@
+"""Sessions, which remember a conversation for a while, and turns, which log it."""
+
+from uuid import uuid4
+
+from django.db import models
+
+from models_app.models import MLModel
+
+
+class Session(models.Model):
+    """One conversation's memory: earlier questions and answers, and the visitor's answers to the questionnaire."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="sessions")
+    key = models.CharField(max_length=100, default=uuid4, help_text="Chosen by the client, or made here.")
+    memory = models.JSONField(default=list, help_text="Pairs [question, answer], oldest first.")
+    questionnaire_answers = models.JSONField(default=list, help_text="Pairs [question, answer].")
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-last_used_at"]
+        constraints = [models.UniqueConstraint(fields=["model", "key"], name="a_session_key_once_a_model")]
+
+    def __str__(self):
+        return self.key
+
+
+class Turn(models.Model):
+    """One logged question: the answer, the snippets it stands on, what it cost and how it ended."""
+
+    class Outcome(models.TextChoices):
+        STOP = "stop", "Answered"
+        LENGTH = "length", "Cut at Max tokens"
+        ERROR = "error", "Failed"
+        DISCONNECTED = "disconnected", "The visitor left"
+
+    class AnsweredBy(models.TextChoices):
+        LLM = "llm", "LLM"
+        EXTRACT = "extract", "Quoted passages"
+        NOBODY = "nobody", "Nobody"
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="turns")
+    session_key = models.CharField(max_length=100, blank=True, db_index=True)
+    channel = models.CharField(max_length=20, default="api")
+    question = models.TextField()
+    answer = models.TextField(blank=True)
+    answered_by = models.CharField(max_length=10, choices=AnsweredBy.choices, default=AnsweredBy.NOBODY)
+    outcome = models.CharField(max_length=15, choices=Outcome.choices, default=Outcome.DISCONNECTED)
+    error = models.TextField(blank=True)
+    is_unanswered = models.BooleanField(default=False, help_text="Retrieval found nothing for it.")
+    degraded = models.CharField(max_length=200, blank=True, help_text="What was away: the embedding service.")
+    retrieval = models.CharField(max_length=10, blank=True)
+    hits = models.JSONField(
+        default=list, help_text="The snippets used: rank, id, title, uri, text, distances."
+    )
+    context_tokens = models.PositiveIntegerField(default=0)
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    seconds = models.FloatField(default=0)
+    is_reviewed = models.BooleanField(default=False)
+    reviewer = models.CharField(max_length=150, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["model", "-id"]), models.Index(fields=["created_at"])]
+
+    def __str__(self):
+        return self.question[:80]

@@ -1,0 +1,18 @@
+"""The table of all address prefixes. What follows /<tenant_slug>/ is the dashboard; its first parts are reserved."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from tenants import views as tenant_views
+
+urlpatterns = [
+    path("", tenant_views.tenant_list, name="home"),
+    path("accounts/", include("allauth.urls")),
+    path("staff/", admin.site.urls),
+    path("workspaces/", include("tenants.urls")),
+    path("v1/", include("chat.api_urls")),
+    path("<slug:tenant_slug>/", include("tenants.tenant_urls")),
+    path("<slug:tenant_slug>/", include("models_app.urls")),
+    path("<slug:tenant_slug>/", include("crawler.urls")),
+    path("<slug:tenant_slug>/", include("chat.urls")),
+]

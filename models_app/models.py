@@ -1,0 +1,176 @@
+"""What a chatbot knows: its behaviour, its training snippets, and the jobs that make its vectors."""
+
+from urllib.parse import urlsplit
+
+from django.core.validators import MaxValueValidator, MinValueValidator, URLValidator
+from django.db import models
+
+from models_app.jobs import Job
+from models_app.tokens import context_window_of
+from tenants import secrets
+
+SPLIT_SHARE = 0.8  # of Max context tokens: a page below it is one snippet (product rule)
+LOCAL_EMBEDDING = "multilingual-e5-small"
+
+
+class Retrieval(models.TextChoices):
+    SEMANTIC = "semantic", "Semantic: by meaning (embeddings)"
+    KEYWORD = "keyword", "Keyword: by words (BM25)"
+    HYBRID = "hybrid", "Hybrid: both, fused"
+
+
+class MLModel(models.Model):
+    """One chatbot and its behaviour. The defaults are the product's; every knob is edited in the Behaviour dialog."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=100)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    retrieval = models.CharField(max_length=10, choices=Retrieval.choices, default=Retrieval.SEMANTIC)
+    threshold = models.FloatField(default=0.3, validators=[MinValueValidator(0), MaxValueValidator(1)])
+    max_context_tokens = models.PositiveIntegerField(
+        default=2_000, validators=[MinValueValidator(100), MaxValueValidator(200_000)]
+    )
+    max_tokens = models.PositiveIntegerField(
+        default=4_000, validators=[MinValueValidator(16), MaxValueValidator(200_000)]
+    )
+    max_request_tokens = models.PositiveIntegerField(
+        default=1_000, validators=[MinValueValidator(10), MaxValueValidator(100_000)]
+    )
+    max_session_items = models.PositiveIntegerField(
+        default=15, validators=[MinValueValidator(0), MaxValueValidator(1_000)]
+    )
+    session_timeout_seconds = models.PositiveIntegerField(
+        default=1_200, validators=[MinValueValidator(1), MaxValueValidator(2_592_000)]
+    )
+    import_images = models.BooleanField(default=True)
+    insert_source_url = models.BooleanField(default=False)
+
+    system_instruction = models.TextField(
+        blank=True,
+        default="You answer visitors of a website from the context you are given. "
+        "If the context does not hold the answer, say so.",
+    )
+    llm = models.CharField(max_length=100, blank=True)
+    temperature = models.FloatField(default=0.2, validators=[MinValueValidator(0), MaxValueValidator(2)])
+    splitter_llm = models.CharField(max_length=100, blank=True)
+    embedding_model = models.CharField(max_length=100, blank=True)
+    provider_base_url = models.URLField(
+        max_length=300, blank=True, validators=[URLValidator(schemes=["http", "https"])]
+    )
+    provider_key_encrypted = models.TextField(blank=True, editable=False)
+    context_window = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1_000), MaxValueValidator(10_000_000)]
+    )
+    input_price = models.DecimalField(
+        max_digits=10, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)]
+    )
+    output_price = models.DecimalField(
+        max_digits=10, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)]
+    )
+
+    greeting = models.CharField(max_length=500, blank=True)
+    conversation_starters = models.TextField(blank=True)
+    questionnaire = models.TextField(blank=True)
+    website = models.CharField(max_length=500, blank=True)
+    recrawl_days = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    logs_questions = models.BooleanField(default=True)
+    monthly_request_cap = models.PositiveIntegerField(
+        null=True, blank=True, validators=[MinValueValidator(1)]
+    )
+
+    class Meta:
+        ordering = ["name", "slug"]
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def split_threshold(self) -> int:
+        """Tokens below which a page is one snippet."""
+        return int(self.max_context_tokens * SPLIT_SHARE)
+
+    @property
+    def needs_vectors(self) -> bool:
+        return self.retrieval != Retrieval.KEYWORD
+
+    @property
+    def llm_context_window(self) -> int:
+        """The most tokens the chat LLM holds: as set, else by the LLM's name."""
+        return self.context_window or context_window_of(self.llm)
+
+    @property
+    def starters(self) -> list[str]:
+        return _lines(self.conversation_starters)
+
+    @property
+    def questions(self) -> list[str]:
+        return _lines(self.questionnaire)
+
+    @property
+    def provider_host(self) -> str:
+        return urlsplit(self.provider_base_url).hostname or ""
+
+    @property
+    def provider_key(self) -> str:
+        """The provider's key in clear; raises secrets.SecretLost when it has to be entered again."""
+        return secrets.decrypt(self.provider_key_encrypted)
+
+    @provider_key.setter
+    def provider_key(self, key: str) -> None:
+        self.provider_key_encrypted = secrets.encrypt(key)
+
+
+class TrainingSnippet(models.Model):
+    """One piece of knowledge: a title (prompt) and a text (completion), from a page or written by the owner."""
+
+    class Source(models.TextChoices):
+        CRAWL = "crawl", "From a page"
+        SITE = "site", "Said once for the site"
+        MANUAL = "manual", "Written by hand"
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="snippets")
+    prompt = models.CharField(max_length=1_000)
+    completion = models.TextField()
+    uri = models.CharField(max_length=2_000, blank=True)
+    token_count = models.PositiveIntegerField(default=0)
+    source = models.CharField(max_length=10, choices=Source.choices, default=Source.MANUAL)
+    position = models.PositiveIntegerField(default=0, help_text="Its place on the page, from 0.")
+    source_hash = models.CharField(max_length=64, blank=True, help_text="Of the text as it was imported.")
+    is_edited = models.BooleanField(default=False, help_text="The owner changed what was imported.")
+    embedded_in = models.CharField(
+        max_length=100, blank=True, help_text="The embedding space its vector lies in."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["uri", "position", "id"]
+        indexes = [
+            models.Index(fields=["model", "uri", "position"]),
+            models.Index(fields=["model", "embedded_in"]),
+        ]
+
+    def __str__(self):
+        return self.prompt
+
+
+class Vectorising(Job):
+    """A run that makes the missing embeddings of a model."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="vectorisings")
+    done_count = models.PositiveIntegerField(default=0)
+    total_count = models.PositiveIntegerField(default=0)
+
+    class Meta(Job.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model"],
+                condition=models.Q(state__in=Job.OPEN_STATES),
+                name="one_open_vectorising_a_model",
+            )
+        ]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

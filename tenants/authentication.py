@@ -1,0 +1,95 @@
+"""API key -> tenant, for the public API: which key was sent, and what it may open."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
+
+from tenants.models import ApiKey, Tenant
+from tenants.store import Store, store_of
+
+USE_NOTED_EVERY = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls the public API: the holder of a key, which is all it may do."""
+
+    key: ApiKey
+
+    is_authenticated = True
+
+    @property
+    def tenant(self) -> Tenant:
+        return self.key.tenant
+
+    @property
+    def store(self) -> Store:
+        return store_of(self.key.tenant)
+
+    def may_use(self, model_slug: str) -> bool:
+        """Return whether the key is limited to models that include this one."""
+        return model_slug in self.key.model_slugs
+
+
+class ApiKeyAuthentication(BaseAuthentication):
+    """Django REST framework's authentication by `Authorization: Bearer <key>`."""
+
+    def authenticate(self, request):
+        caller = authenticate(request.headers.get("Authorization", ""), request.headers.get("Origin"))
+        return caller, caller.key
+
+    def authenticate_header(self, request):
+        return "Bearer"
+
+
+def authenticate(authorization: str, origin: str | None) -> Caller:
+    """Return the caller of an API request; raises AuthenticationFailed (401) or PermissionDenied (403)."""
+    scheme, _, text = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not text.strip():
+        raise AuthenticationFailed("No API key was sent: set the header 'Authorization: Bearer <key>'.")
+    key = ApiKey.find(text.strip())
+    if key is None or key.tenant.is_suspended:
+        raise AuthenticationFailed("The API key is not known, or has been revoked.")
+    if key.kind == ApiKey.Kind.PUBLIC and not is_allowed_origin(origin, key.allowed_origins):
+        raise PermissionDenied(
+            "This public key may not be used from here: its list of origins does not hold this one."
+        )
+    _note_use(key)
+    return Caller(key)
+
+
+def is_allowed_origin(origin: str | None, allowed: list[str]) -> bool:
+    """Return whether a browser's Origin is on the list: exact host and port, `*.` for sub-domains, nothing else."""
+    parts = _origin_parts(origin or "")
+    return parts is not None and any(_matches(parts, entry) for entry in allowed)
+
+
+def _matches(parts: tuple[str, str, int], entry: str) -> bool:
+    scheme, host, port = parts
+    if entry.startswith("*."):
+        wanted = _origin_parts(f"{scheme}://{entry[2:]}")
+        return wanted is not None and host.endswith(f".{wanted[1]}") and port == wanted[2]
+    if "://" not in entry:
+        entry = f"{scheme}://{entry}"
+    return parts == _origin_parts(entry)
+
+
+def _origin_parts(origin: str) -> tuple[str, str, int] | None:
+    try:
+        parts = urlsplit(origin)
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
+    return parts.scheme, parts.hostname.lower(), port or (443 if parts.scheme == "https" else 80)
+
+
+def _note_use(key: ApiKey) -> None:
+    now = timezone.now()
+    if key.last_used_at is None or key.last_used_at < now - USE_NOTED_EVERY:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)

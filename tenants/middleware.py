@@ -1,0 +1,42 @@
+"""Takes the tenant out of the address, lets its members in, and activates its store while the page is made."""
+
+from django.http import Http404
+from django.shortcuts import redirect, render
+from django.urls import Resolver404, resolve, reverse
+
+from tenants.models import Membership, Role
+from tenants.store import StoreNotReady, activated
+
+
+class TenantMiddleware:
+    """Sets request.tenant and request.role on every address with a tenant in it; 404 for everyone else."""
+
+    def __init__(self, get_response):
+        self.get_response = get_response
+
+    def __call__(self, request):
+        slug = _tenant_slug(request.path_info)
+        if slug is None:
+            return self.get_response(request)
+        if not request.user.is_authenticated:
+            return redirect(f"{reverse('account_login')}?next={request.get_full_path()}")
+        membership = (
+            Membership.objects.select_related("tenant")
+            .filter(tenant__slug=slug, tenant__is_suspended=False, user=request.user)
+            .first()
+        )
+        if membership is None:
+            raise Http404("No such page.")
+        request.tenant, request.role = membership.tenant, Role(membership.role)
+        try:
+            with activated(membership.tenant):
+                return self.get_response(request)
+        except StoreNotReady as error:
+            return render(request, "pages/store_not_ready.html", {"error": error}, status=503)
+
+
+def _tenant_slug(path: str) -> str | None:
+    try:
+        return resolve(path).kwargs.get("tenant_slug")
+    except Resolver404:
+        return None

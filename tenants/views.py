@@ -1,0 +1,5 @@
+from django.http import HttpResponse
+
+
+def tenant_list(request):
+    return HttpResponse("Sitewise")

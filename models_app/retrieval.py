@@ -1,0 +1,107 @@
+"""Ranks a model's snippets for a question: by meaning, by words, or by both fused.
+
+Test page, API, widget and benchmark all come through here. A leg that is away is left out and named, never silently.
+"""
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+
+from models_app import index
+from models_app.embedder import EmbeddingError, calibrate, embed_question, raw_cutoff, space_of
+from models_app.index import IndexHit, IndexQuestion
+from models_app.models import MLModel, Retrieval, TrainingSnippet
+from models_app.terms import question_terms
+
+logger = logging.getLogger(__name__)
+
+NO_VECTORS = "There are no vectors yet, so words alone were searched: press Vectorise."
+LIMIT = 50
+
+
+@dataclass(frozen=True)
+class RetrievedSnippet:
+    """One hit: its rank (from 1), its text, and what each leg said of it (None: that leg did not find it)."""
+
+    rank: int
+    id: int
+    title: str
+    text: str
+    uri: str
+    token_count: int
+    keyword_rank: int | None
+    bm25: float | None
+    semantic_rank: int | None
+    cosine: float | None
+    distance: float | None  # 1 - calibrated cosine: what the threshold is compared with
+    fused_score: float | None
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """The hits, best first, the retrieval they come from, and what was away (empty: nothing)."""
+
+    hits: tuple[RetrievedSnippet, ...]
+    mode: str
+    degraded: str = ""
+
+
+def retrieve(model: MLModel, question: str, mode: str | None = None, limit: int = LIMIT) -> Retrieved:
+    """Return the model's snippets ranked for the question, under its own retrieval or the one given.
+
+    When vectors are missing altogether or the embedding service is away, the keyword leg answers and `degraded` says so.
+    """
+    mode = mode or model.retrieval
+    vector, degraded = _question_vector(model, question, mode)
+    legs = mode if vector is not None or mode == Retrieval.KEYWORD else Retrieval.KEYWORD
+    space = space_of(model).name
+    hits = index.search(
+        IndexQuestion(
+            model_id=model.pk,
+            mode=legs,
+            terms=tuple(question_terms(question)),
+            vector=vector,
+            space=space,
+            min_cosine=raw_cutoff(space, model.threshold),
+            keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
+            limit=limit,
+        )
+    )
+    return Retrieved(hits=tuple(_with_texts(model, hits, space)), mode=mode, degraded=degraded)
+
+
+def _question_vector(model: MLModel, question: str, mode: str) -> tuple[np.ndarray | None, str]:
+    """Return the question's vector, or None and the reason why the semantic leg is left out."""
+    if mode == Retrieval.KEYWORD or not question.strip():
+        return None, ""
+    if not model.snippets.filter(embedded_in=space_of(model).name).exists():
+        return None, NO_VECTORS if model.snippets.exists() else ""
+    try:
+        return embed_question(model, question), ""
+    except EmbeddingError as error:
+        logger.warning("Semantic leg left out: %s", error)
+        return None, f"The embedding service is away, so words alone were searched: {error}"
+
+
+def _with_texts(model: MLModel, hits: list[IndexHit], space: str) -> list[RetrievedSnippet]:
+    snippets = TrainingSnippet.objects.filter(model=model).in_bulk([hit.id for hit in hits])
+    found = [hit for hit in hits if hit.id in snippets]
+    return [_retrieved(rank, hit, snippets[hit.id], space) for rank, hit in enumerate(found, start=1)]
+
+
+def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, space: str) -> RetrievedSnippet:
+    return RetrievedSnippet(
+        rank=rank,
+        id=snippet.pk,
+        title=snippet.prompt,
+        text=snippet.completion,
+        uri=snippet.uri,
+        token_count=snippet.token_count,
+        keyword_rank=hit.keyword_rank,
+        bm25=hit.bm25,
+        semantic_rank=hit.semantic_rank,
+        cosine=hit.cosine,
+        distance=None if hit.cosine is None else 1 - calibrate(space, hit.cosine),
+        fused_score=hit.fused_score,
+    )

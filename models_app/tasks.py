@@ -1,0 +1,40 @@
+"""Vectorising as a worker does it."""
+
+from celery import shared_task
+from django.db import IntegrityError
+
+from models_app.embedder import EmbeddingError
+from models_app.jobs import JobFailed, Lease, perform
+from models_app.models import MLModel, Vectorising
+from models_app.vectors import vectorise_missing
+from tenants.store import tenant_atomic
+
+
+def start_vectorising(model: MLModel) -> Vectorising:
+    """Return the model's open vectorising, started now unless one is open already."""
+    try:
+        with tenant_atomic():
+            job = Vectorising.objects.create(model=model)
+            job.wake_worker(vectorise)
+            return job
+    except IntegrityError:
+        return Vectorising.objects.get(model=model, state__in=Vectorising.OPEN_STATES)
+
+
+@shared_task(name="models_app.vectorise")
+def vectorise(tenant_id: int, pk: int) -> None:
+    """Do the vectorising of this row, if nobody else does."""
+    perform(Vectorising, tenant_id, pk, make_vectors)
+
+
+def make_vectors(job: Vectorising, lease: Lease) -> str:
+    """Make what is missing, keeping the job's counts up to date; returns the message of success."""
+
+    def note(done: int, total: int) -> None:
+        Vectorising.objects.filter(pk=job.pk).update(done_count=done, total_count=total)
+
+    try:
+        made = vectorise_missing(job.model, lease.check, note)
+    except EmbeddingError as error:
+        raise JobFailed(str(error)) from error
+    return f"{made:,} vectors made."

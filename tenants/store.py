@@ -1,4 +1,4 @@
-"""A tenant's own database: create, migrate, open, activate, back up, delete.
+"""A tenant's own database: create, migrate, activate, back up, delete.
 
 Everything a tenant owns lies in one SQLite file. A store is activated once, at the edge of the program; below the edge
 nothing names a tenant, and without an active store every query raises.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from zlib import crc32
+from uuid import uuid4
 
 from asgiref.sync import sync_to_async
 from django.conf import settings
@@ -21,8 +21,11 @@ from django.core.management import call_command
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
+from django.db.utils import ConnectionDoesNotExist, load_backend
 
 TENANT_APPS = frozenset({"models_app", "crawler", "chat"})
+SIDE_FILES = ("-wal", "-shm", "-journal")
+MISSING = "its file is missing; put a back-up of it back in its place, or delete the tenant"
 
 _active: ContextVar["Store | None"] = ContextVar("active_store", default=None)
 
@@ -55,7 +58,8 @@ class Store:
 
     @property
     def path(self) -> Path:
-        return settings.STORES_DIR / f"{self.tenant_id}-{self.slug}.sqlite3"
+        # Named by the id alone, which is never given twice: a tenant may be renamed.
+        return settings.STORES_DIR / f"{self.tenant_id}.sqlite3"
 
     async def run(self, function: Callable, *arguments, **options):
         """Return function(...) called in a thread with this store active: one database step of a stream."""
@@ -86,7 +90,7 @@ def connection() -> BaseDatabaseWrapper:
 
 def tenant_atomic(**options):
     """Return a transaction on the active store, to be used as `with tenant_atomic():`."""
-    return transaction.atomic(using=active_store().alias, **options)
+    return transaction.atomic(using=active_store().alias, **options)  # noqa: TID251  the active store is named
 
 
 def on_tenant_commit(function: Callable) -> None:
@@ -96,76 +100,105 @@ def on_tenant_commit(function: Callable) -> None:
 
 @contextmanager
 def activated(tenant) -> Iterator[Store]:
-    """Make the tenant's store the one all queries go to, until the block ends; raises StoreNotReady."""
+    """Make the tenant's store the one all queries go to, until the block ends; raises StoreNotReady.
+
+    The connection belongs to this thread and this block: other threads activate the store for themselves.
+    """
     store = store_of(tenant)
-    if _active.get() == store:
-        yield store
-        return
-    _register(store)
+    is_outermost = _open(store)
     token = _active.set(store)
     try:
-        _refuse_stale(store)
+        if is_outermost:
+            _refuse_stale(store)
         yield store
     finally:
         _active.reset(token)
-        # A thread serves many tenants in turn: an open connection each would never be given back.
-        if not connections[store.alias].in_atomic_block:
-            connections[store.alias].close()
+        if is_outermost:
+            _close(store)
 
 
 def create_store(tenant) -> Store:
     """Make the tenant's empty database with all its tables; raises FileExistsError when there is one."""
     store = store_of(tenant)
-    settings.STORES_DIR.mkdir(parents=True, exist_ok=True)
-    store.path.touch(exist_ok=False)
-    migrate_store(store)
+    store.path.parent.mkdir(parents=True, exist_ok=True)
+    store.path.touch(mode=0o600, exist_ok=False)
+    try:
+        migrate_store(store)
+    except StoreNotReady:
+        delete_store(store)
+        raise
     return store
 
 
 def migrate_store(tenant) -> None:
     """Bring the tenant's tables up to date; raises StoreNotReady and leaves the store closed when it fails."""
     store = store_of(tenant)
-    _register(store)
+    if not store.path.exists():
+        raise StoreNotReady(store.slug, MISSING)
+    is_outermost = _open(store)
     token = _active.set(store)
     try:
         for app in sorted(TENANT_APPS):
             call_command("migrate", app, database=store.alias, verbosity=0, interactive=False)
         with connections[store.alias].cursor() as cursor:
             cursor.execute(f"PRAGMA user_version = {schema_stamp()}")
-    except Exception as error:
+    except Exception as error:  # a migration is code: whatever it raises, this store stays closed and the others go on
         raise StoreNotReady(store.slug, f"its tables could not be brought up to date ({error})") from error
     finally:
         _active.reset(token)
-        connections[store.alias].close()
+        if is_outermost:
+            _close(store)
 
 
 def back_up_store(tenant, target: Path) -> Path:
-    """Copy the store to a file through SQLite's online backup, while it is in use; returns the file."""
+    """Copy the store to a file through SQLite's online backup, while it is in use; raises StoreNotReady."""
     store = store_of(tenant)
+    if not store.path.exists():
+        raise StoreNotReady(store.slug, MISSING)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_suffix(".partial")
-    with (
-        closing(sqlite3.connect(f"file:{store.path}?mode=ro", uri=True)) as source,
-        closing(sqlite3.connect(partial)) as copy,
-    ):
-        source.backup(copy)
+    partial = target.with_name(f"{target.name}.partial")
+    try:
+        with (
+            closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as source,
+            closing(sqlite3.connect(partial)) as copy,
+        ):
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # a back-up is one file, without a write-ahead log beside it
+    except sqlite3.DatabaseError as error:
+        _unlink(partial)
+        raise StoreNotReady(store.slug, f"its file is broken ({error})") from error
     return partial.replace(target)
 
 
 def delete_store(tenant) -> None:
     """Remove the tenant's database from disk."""
     store = store_of(tenant)
-    if store.alias in connections.databases:
-        connections[store.alias].close()
-    for suffix in ("", "-wal", "-shm"):
-        Path(f"{store.path}{suffix}").unlink(missing_ok=True)
+    _close(store)
+    _unlink(store.path)
+
+
+def set_aside(tenant) -> Path | None:
+    """Rename a file that lies where the tenant's store will be; returns its new place, or None when nothing lay there.
+
+    For a tenant that is just being made: the file is what a crash or an older control database left, and it is kept.
+    """
+    path = store_of(tenant).path
+    if not path.exists():
+        return None
+    aside = path.with_name(f"{path.stem}.left-over-{uuid4().hex[:8]}{path.suffix}")
+    for suffix in ("", *SIDE_FILES):
+        side = Path(f"{path}{suffix}")
+        if side.exists():
+            side.rename(f"{aside}{suffix}")
+    return aside
 
 
 def copy_store(template: Path, tenant) -> Store:
     """Make the tenant's store as a copy of a migrated file: the quick way when many are made."""
     store = store_of(tenant)
+    store.path.parent.mkdir(parents=True, exist_ok=True)
+    _unlink(store.path)
     shutil.copyfile(template, store.path)
-    _register(store)
     return store
 
 
@@ -177,25 +210,42 @@ def store_size_bytes(tenant) -> int:
 
 @cache
 def schema_stamp() -> int:
-    """Return the number that says which migrations a store must have: 31 bits over their names."""
-    graph = MigrationLoader(None, ignore_no_initial=True).graph
+    """Return the number that says which migrations a store must have: 31 bits over their names, never 0."""
+    graph = MigrationLoader(None).graph
     names = sorted(f"{app}.{name}" for app, name in graph.nodes if app in TENANT_APPS)
-    return crc32(sha256("\n".join(names).encode()).digest()) & 0x7FFFFFFF or 1
+    digest = sha256("\n".join(names).encode()).digest()
+    return int.from_bytes(digest[:4]) >> 1 or 1
 
 
-def _register(store: Store) -> None:
-    """Give Django the connection settings of a store. mode=rw: opening never makes an empty database."""
-    if store.alias not in connections.databases:
-        connections.databases[store.alias] = {
-            **connections.databases["default"],
-            "NAME": f"file:{store.path}?mode=rw",
-            "OPTIONS": {**settings.SQLITE_OPTIONS, "uri": True},
-        }
+def _open(store: Store) -> bool:
+    """Give this thread a connection to the store; returns False when it has one already.
+
+    Django's table of databases is left alone: other threads walk through it, and it would grow with every tenant.
+    """
+    try:
+        connections[store.alias]
+        return False
+    except ConnectionDoesNotExist:
+        options = {**settings.SQLITE_OPTIONS, "uri": True}
+        # mode=rw: opening never makes an empty database.
+        place = {"NAME": f"{store.path.as_uri()}?mode=rw", "OPTIONS": options}
+        wanted = {**connections.settings["default"], **place}
+        connections[store.alias] = load_backend(wanted["ENGINE"]).DatabaseWrapper(wanted, store.alias)
+        return True
+
+
+def _close(store: Store) -> None:
+    """Take this thread's connection to the store away, if it has one."""
+    try:
+        connections[store.alias].close()
+        del connections[store.alias]
+    except ConnectionDoesNotExist:
+        pass
 
 
 def _refuse_stale(store: Store) -> None:
     if not store.path.exists():
-        raise StoreNotReady(store.slug, "its file is missing")
+        raise StoreNotReady(store.slug, MISSING)
     try:
         with connections[store.alias].cursor() as cursor:
             stamp = cursor.execute("PRAGMA user_version").fetchone()[0]
@@ -203,3 +253,8 @@ def _refuse_stale(store: Store) -> None:
         raise StoreNotReady(store.slug, f"its file is broken ({error})") from error
     if stamp != schema_stamp():
         raise StoreNotReady(store.slug, "its tables are of another version; run `manage.py migrate_tenants`")
+
+
+def _unlink(path: Path) -> None:
+    for suffix in ("", *SIDE_FILES):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

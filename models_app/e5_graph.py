@@ -10,25 +10,28 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .e5_pack import E5Pack
+from models_app.e5_pack import E5Pack
 
 OPSET = 17
 IR_VERSION = 9
 FUSED = "com.microsoft"  # the domain of onnxruntime's own operators
 INT8_LARGEST = 127
+SMALLEST_PEAK = 0.17  # GELU's least value is -0.17: a token's inner values never leave -1 to 1 when divided by this
 INPUT, OUTPUT = "embeddings", "token_states"
 
 
 def write_graph(pack: E5Pack, path: Path) -> None:
     """Write the graph and, beside it, its weights, kept apart so that a session maps them instead of copying."""
+    weights = path.with_suffix(".weights")
     onnx.save(
         _GraphWriter(pack).model(),
         path,
         save_as_external_data=True,
         all_tensors_to_one_file=True,
-        location=f"{path.stem}.weights",
+        location=weights.name,
         size_threshold=1024,
     )
+    weights.chmod(0o644)  # onnx makes it for its owner alone; the web server may be someone else
 
 
 def quantise(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,6 +50,7 @@ class _GraphWriter:
         pack = self._pack
         self._constant("split_heads", np.array([0, pack.heads, pack.width // pack.heads], np.int64))
         self._constant("join_heads", np.array([0, pack.width], np.int64))
+        self._constant("smallest_peak", np.array(SMALLEST_PEAK, np.float32))
         states = self._node("LayerNormalization", INPUT, *self._norm("emb.ln"), epsilon=pack.epsilon, axis=-1)
         for layer in range(pack.layers):
             states = self._layer(states, f"l{layer}.", OUTPUT if layer == pack.layers - 1 else None)
@@ -63,22 +67,19 @@ class _GraphWriter:
 
     def _layer(self, states: str, prefix: str, output: str | None) -> str:
         """Add one transformer layer: attention, then two dense steps, each added to what went in and normalised."""
-        pack = self._pack
-        attended = self._dense(self._attention(states, prefix), f"{prefix}ao", pack.width, pack.width)
-        states = self._add_and_norm(attended, states, f"{prefix}aln")
-        inner = self._dense(states, f"{prefix}fi", pack.inner_width, pack.width)
-        inner = self._node("Gelu", inner, domain=FUSED)
-        return self._add_and_norm(
-            self._dense(inner, f"{prefix}fo", pack.width, pack.inner_width), states, f"{prefix}oln", output
-        )
+        attended = self._product(self._attention(states, prefix), *self._dense(f"{prefix}ao"))
+        states = self._add_and_norm(attended, states, f"{prefix}ao", f"{prefix}aln")
+        inner = self._product(states, *self._dense(f"{prefix}fi"), self._bias(f"{prefix}fi"))
+        inner = self._evened_product(self._node("Gelu", inner, domain=FUSED), *self._dense(f"{prefix}fo"))
+        return self._add_and_norm(inner, states, f"{prefix}fo", f"{prefix}oln", output)
 
     def _attention(self, states: str, prefix: str) -> str:
         pack = self._pack
         # Queries, keys and values in one product. The queries' weights carry the factor 1 / sqrt(head width).
         shrink = (pack.width // pack.heads) ** -0.5
         parts = [(name, shrink if name == "q" else 1.0) for name in "qkv"]
-        weights = [pack.weights(f"{prefix}{n}.w", pack.width, pack.width).T * factor for n, factor in parts]
-        bias = [pack.floats(f"{prefix}{n}.b", pack.width) * factor for n, factor in parts]
+        weights = [self._dense(f"{prefix}{name}")[1] * factor for name, factor in parts]
+        bias = [self._bias(f"{prefix}{name}") * np.float32(factor) for name, factor in parts]
         mixed = self._product(states, f"{prefix}qkv", np.concatenate(weights, axis=1), np.concatenate(bias))
         query, key, value = self._split(mixed, 3)
         by_head, by_head_transposed = [1, 0, 2], [1, 2, 0]
@@ -90,36 +91,41 @@ class _GraphWriter:
     def _heads(self, states: str, order: list[int]) -> str:
         return self._node("Transpose", self._node("Reshape", states, "split_heads"), perm=order)
 
-    def _dense(self, states: str, name: str, outputs: int, inputs: int) -> str:
-        weights = self._pack.weights(f"{name}.w", outputs, inputs).T
-        return self._product(states, name, weights, self._pack.floats(f"{name}.b", outputs))
+    def _dense(self, name: str) -> tuple[str, np.ndarray]:
+        pack = self._pack
+        outputs = pack.inner_width if name.endswith("fi") else pack.width
+        inputs = pack.inner_width if name.endswith("fo") else pack.width
+        return name, pack.weights(f"{name}.w", outputs, inputs).T
 
-    def _product(self, states: str, name: str, weights: np.ndarray, bias: np.ndarray) -> str:
+    def _bias(self, name: str) -> np.ndarray:
+        return self._pack.floats(f"{name}.b", self._pack.inner_width if name.endswith("fi") else self._pack.width)
+
+    def _product(self, states: str, name: str, weights: np.ndarray, bias: np.ndarray | None = None) -> str:
+        """Multiply by weights of eight bits; onnxruntime quantises the states as it runs, all with one scale."""
         quantised, scales = quantise(weights)
-        constants = [
-            self._constant(f"{name}.w", quantised),
-            self._constant(f"{name}.scales", scales),
-            "",  # no zero points: the weights are symmetric
-            self._constant(f"{name}.b", bias.astype(np.float32)),
-        ]
+        constants = [self._constant(f"{name}.w", quantised), self._constant(f"{name}.scales", scales)]
+        if bias is not None:
+            constants += ["", self._constant(f"{name}.b", bias)]  # no zero points: the weights are symmetric
         return self._node("DynamicQuantizeMatMul", states, *constants, domain=FUSED)
 
-    def _add_and_norm(self, states: str, skipped: str, name: str, output: str | None = None) -> str:
-        constants = self._norm(name)
-        return self._node(
-            "SkipLayerNormalization",
-            states,
-            skipped,
-            *constants,
-            domain=FUSED,
-            epsilon=self._pack.epsilon,
-            output=output,
-        )
+    def _evened_product(self, states: str, name: str, weights: np.ndarray) -> str:
+        """Multiply like `_product`, with each token scaled to a largest value of 1 first and scaled back after.
+
+        A few tokens have inner values a hundred times the others', which one scale for all would blot out. This
+        took the cosine to the unquantised network from .9962 to .9990 (worst of 23 texts: .988 to .9977).
+        """
+        peaks = self._node("Max", self._node("ReduceMax", states, axes=[-1], keepdims=1), "smallest_peak")
+        return self._node("Mul", self._product(self._node("Div", states, peaks), name, weights), peaks)
+
+    def _add_and_norm(self, states: str, skipped: str, dense: str, norm: str, output: str | None = None) -> str:
+        """Add the bias of the dense step that made the states, and what it skipped; then normalise."""
+        constants = [*self._norm(norm), self._constant(f"{dense}.b", self._bias(dense))]
+        options = {"domain": FUSED, "epsilon": self._pack.epsilon, "output": output}
+        return self._node("SkipLayerNormalization", states, skipped, *constants, **options)
 
     def _norm(self, name: str) -> list[str]:
-        return [
-            self._constant(f"{name}.{part}", self._pack.floats(f"{name}.{part}", self._pack.width)) for part in "wb"
-        ]
+        parts = [f"{name}.w", f"{name}.b"]
+        return [self._constant(part, self._pack.floats(part, self._pack.width)) for part in parts]
 
     def _split(self, states: str, count: int) -> list[str]:
         names = [f"{states}.{part}" for part in range(count)]

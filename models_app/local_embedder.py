@@ -6,14 +6,17 @@ the processes of a machine share it.
 
 import threading
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnxruntime
 
-from .e5_pack import E5Pack, dequantise
-from .memory import return_free_memory
-from .model_files import EmbedderFiles, embedder_files
-from .pieces import Pieces
+from models_app.e5_pack import E5Pack, dequantise
+from models_app.memory import drop_pages, return_free_memory
+from models_app.model_files import EmbedderFiles, embedder_files
+from models_app.pieces import Pieces
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 # The model was trained with one of these in front of every text.
 QUESTION_PREFIX = "query: "
@@ -74,7 +77,7 @@ def local_embedder() -> LocalEmbedder:
 
 class _Network:
     def __init__(self, files: EmbedderFiles):
-        pack = E5Pack(files.weights)
+        self._pack = pack = E5Pack(files.weights)
         self.pieces = Pieces(pack, files.piece_index)
         self._words = pack.blocks("emb.word", pack.vocabulary, pack.width)
         # Every token is of the first type, so its vector is added to the positions once and for all.
@@ -85,12 +88,17 @@ class _Network:
     def embed(self, text: str, token_limit: int) -> np.ndarray:
         ids = self.pieces.ids(text, token_limit)
         rows = dequantise(self._words[ids]) + self._positions[: len(ids)]
+        # Words lie all over the file: left mapped, it would come to count 45 MB in each process.
+        drop_pages(self._pack.mapping)
+        drop_pages(self.pieces.mapping)
         (states,) = self._session.run(None, {self._input_name: rows})
         mean = states.mean(axis=0)
         return mean / np.linalg.norm(mean)
 
 
-def _open_session(files: EmbedderFiles) -> onnxruntime.InferenceSession:
+def _open_session(files: EmbedderFiles) -> "onnxruntime.InferenceSession":
+    import onnxruntime  # 20 MB, which a process that never embeds does without
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only

@@ -21,7 +21,7 @@ from django.conf import settings
 
 FETCH_COMMAND = "python manage.py fetch_models"
 # Raise the number when e5_graph or pieces change what they write: set-up then builds anew and drops the older folder.
-BUILT_FOLDER = "e5-small-built-1"
+BUILT_FOLDER = "e5-small-built-2"
 BUILT_PREFIX = "e5-small-built-"
 NETWORK_NAME, PIECE_INDEX_NAME = "network.onnx", "pieces.index"
 SCRATCH_FOLDER = ".fetching"
@@ -250,9 +250,9 @@ def _ensure_built(folder: Path, scratch: Path, report: Report) -> list[PreparedF
 
 
 def _build(weights: Path, target: Path) -> None:
-    from .e5_graph import write_graph  # imports onnx, which only this step needs
-    from .e5_pack import E5Pack
-    from .pieces import build_index
+    from models_app.e5_graph import write_graph  # imports onnx, which only this step needs
+    from models_app.e5_pack import E5Pack
+    from models_app.pieces import build_index
 
     pack = E5Pack(weights)
     write_graph(pack, target / NETWORK_NAME)

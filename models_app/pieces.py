@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from .e5_pack import E5Pack
+from models_app.e5_pack import E5Pack
 
 WORD_MARK = "▁"  # stands for the blank before a word
 BUCKET_BITS = 18
@@ -52,8 +52,8 @@ class Pieces:
 
     def __init__(self, pack: E5Pack, index: Path):
         with index.open("rb") as file:
-            self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        numbers = memoryview(self._mapping).cast("I")
+            self.mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        numbers = memoryview(self.mapping).cast("I")
         self._starts, self._table = numbers[: N_BUCKETS + 1], numbers[N_BUCKETS + 1 :]
         self._bytes = pack.piece_bytes
         self._offsets, self._scores = memoryview(pack.piece_offsets), memoryview(pack.piece_scores)

@@ -14,8 +14,8 @@ import tiktoken
 from django.conf import settings
 from tiktoken.model import encoding_name_for_model
 
-from .memory import return_free_memory
-from .model_files import CL100K_RANKS, FETCH_COMMAND, O200K_RANKS, has_pinned_content
+from models_app.memory import return_free_memory
+from models_app.model_files import CL100K_RANKS, FETCH_COMMAND, O200K_RANKS, has_pinned_content
 
 logger = logging.getLogger(__name__)
 

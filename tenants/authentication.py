@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
-from urllib.parse import urlsplit
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 
 from tenants.models import ApiKey, Tenant
+from tenants.origins import is_allowed_origin
 from tenants.store import Store, store_of
 
 USE_NOTED_EVERY = timedelta(minutes=5)
@@ -58,33 +58,6 @@ def authenticate(authorization: str, origin: str | None) -> Caller:
         raise PermissionDenied("This public key may not be used from here: its list of origins does not hold this one.")
     _note_use(key)
     return Caller(key)
-
-
-def is_allowed_origin(origin: str | None, allowed: list[str]) -> bool:
-    """Return whether a browser's Origin is on the list: exact host and port, `*.` for sub-domains, nothing else."""
-    parts = _origin_parts(origin or "")
-    return parts is not None and any(_matches(parts, entry) for entry in allowed)
-
-
-def _matches(parts: tuple[str, str, int], entry: str) -> bool:
-    scheme, host, port = parts
-    if entry.startswith("*."):
-        wanted = _origin_parts(f"{scheme}://{entry[2:]}")
-        return wanted is not None and host.endswith(f".{wanted[1]}") and port == wanted[2]
-    if "://" not in entry:
-        entry = f"{scheme}://{entry}"
-    return parts == _origin_parts(entry)
-
-
-def _origin_parts(origin: str) -> tuple[str, str, int] | None:
-    try:
-        parts = urlsplit(origin)
-        port = parts.port
-    except ValueError:
-        return None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        return None
-    return parts.scheme, parts.hostname.lower(), port or (443 if parts.scheme == "https" else 80)
 
 
 def _note_use(key: ApiKey) -> None:

@@ -12,11 +12,11 @@ def dialog(request: HttpRequest, template: str, context: dict, behind: str) -> H
     return render(request, template, context)
 
 
-def saved(*events: str, toast: str = "") -> HttpResponse:
+def saved(*events: str, toast: str = "", level: str = "good") -> HttpResponse:
     """Return 204, which closes the dialog, with the events that others on the page reload themselves on."""
     response = HttpResponse(status=204)
     for event in events:
         trigger_client_event(response, event)
     if toast:
-        trigger_client_event(response, "toast", {"text": toast, "level": "good"})
+        trigger_client_event(response, "toast", {"text": toast, "level": level})
     return response

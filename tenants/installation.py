@@ -1,34 +1,48 @@
-"""Makes what an installation consists of: the control database, tenants with their stores, and what is missing of both."""
+"""Makes what an installation consists of: the control database, tenants with their stores, what is missing of both."""
 
+import fcntl
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from tenants.models import Membership, Role, Tenant
-from tenants.store import StoreNotReady, activated, create_store, delete_store, migrate_store, store_of
+from tenants.store import StoreNotReady, activated, create_store, delete_store, migrate_store, set_aside, store_of
+
+logger = logging.getLogger(__name__)
 
 
 def prepare() -> list[StoreNotReady]:
     """Make and migrate what the data folder lacks; returns the stores that failed, which stay closed."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", verbosity=0, interactive=False)
     failures = []
-    for tenant in Tenant.objects.all():
-        try:
-            bring_up_to_date(tenant)
-        except StoreNotReady as error:
-            failures.append(error)
+    with _alone():
+        migrate_control_database()
+        for tenant in Tenant.objects.all():
+            try:
+                bring_up_to_date(tenant)
+            except StoreNotReady as error:
+                logger.warning("%s", error)
+                failures.append(error)
     return failures
 
 
+def migrate_control_database() -> None:
+    """Make or migrate the tables of users, tenants, members and keys."""
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", verbosity=0, interactive=False)
+
+
 def bring_up_to_date(tenant: Tenant) -> bool:
-    """Make or migrate the tenant's store when it needs that; returns whether it did. Raises StoreNotReady."""
-    if not store_of(tenant).path.exists():
-        create_store(tenant)
-        return True
+    """Migrate the tenant's store when it needs that; returns whether it did.
+
+    Raises StoreNotReady, also for a file that is missing: an empty store in its place would hide the loss.
+    """
     try:
         with activated(tenant):
             return False
@@ -38,29 +52,52 @@ def bring_up_to_date(tenant: Tenant) -> bool:
 
 
 def create_tenant(slug: str, name: str = "", owner=None) -> Tenant:
-    """Make a tenant with an empty store, and the user as its owner; raises ValidationError on a bad slug."""
+    """Make a tenant with an empty store, and the user as its owner; raises ValidationError on a bad slug or name."""
     tenant = Tenant(slug=slug, name=name or slug)
     tenant.full_clean()
-    with transaction.atomic():
-        tenant.save()
-        if owner is not None:
-            Membership.objects.create(tenant=tenant, user=owner, role=Role.OWNER)
-        create_store(tenant)
+    try:
+        with transaction.atomic():  # noqa: TID251  the control database
+            tenant.save()
+            if owner is not None:
+                Membership.objects.create(tenant=tenant, user=owner, role=Role.OWNER)
+            _make_store(tenant)
+    except IntegrityError as error:  # the same slug, made by somebody else after it was checked
+        raise ValidationError({"slug": f"There is a workspace “{slug}” already."}) from error
     return tenant
 
 
 def delete_tenant(tenant: Tenant) -> None:
     """Remove the tenant, its members, keys and its whole store. A running import ends at its next step."""
     store = store_of(tenant)
-    tenant.delete()
-    delete_store(store)
+    with transaction.atomic():  # noqa: TID251  the control database
+        tenant.delete()
+        delete_store(store)  # inside: a file that cannot be removed keeps its tenant, who can be deleted again
 
 
-def ready_tenants() -> Iterator[Tenant]:
-    """Yield every tenant that is not suspended with its store active; those whose store is not ready are left out."""
-    for tenant in Tenant.objects.filter(is_suspended=False):
-        try:
-            with activated(tenant):
-                yield tenant
-        except StoreNotReady:
-            continue
+def ready_tenants() -> list[Tenant]:
+    """Return the tenants whose store can be activated, without the suspended ones. The caller activates each."""
+    return [tenant for tenant in Tenant.objects.filter(is_suspended=False) if _is_ready(tenant)]
+
+
+def _is_ready(tenant: Tenant) -> bool:
+    try:
+        with activated(tenant):
+            return True
+    except StoreNotReady:
+        return False
+
+
+def _make_store(tenant: Tenant) -> None:
+    # The tenant is new, so whatever lies in its store's place belongs to nobody: a crash or an older back-up left it.
+    aside = set_aside(tenant)
+    if aside is not None:
+        logger.warning("A file lay where the store of %s belongs. It was kept as %s.", tenant.slug, aside)
+    create_store(tenant)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Let one process at a time make and migrate: web and worker start at the same moment."""
+    with (settings.SITEWISE_DATA_DIR / "preparing.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

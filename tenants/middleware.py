@@ -1,8 +1,10 @@
 """Takes the tenant out of the address, lets its members in, and activates its store while the page is made."""
 
-from django.http import Http404
-from django.shortcuts import redirect, render
-from django.urls import Resolver404, resolve, reverse
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django_htmx.http import HttpResponseClientRedirect
 
 from tenants.models import Membership, Role
 from tenants.store import StoreNotReady, activated
@@ -19,14 +21,14 @@ class TenantMiddleware:
         if slug is None:
             return self.get_response(request)
         if not request.user.is_authenticated:
-            return redirect(f"{reverse('account_login')}?next={request.get_full_path()}")
+            return _to_login(request)
         membership = (
             Membership.objects.select_related("tenant")
             .filter(tenant__slug=slug, tenant__is_suspended=False, user=request.user)
             .first()
         )
         if membership is None:
-            raise Http404("No such page.")
+            raise Http404
         request.tenant, request.role = membership.tenant, Role(membership.role)
         try:
             with activated(membership.tenant):
@@ -40,3 +42,10 @@ def _tenant_slug(path: str) -> str | None:
         return resolve(path).kwargs.get("tenant_slug")
     except Resolver404:
         return None
+
+
+def _to_login(request: HttpRequest) -> HttpResponse:
+    """Send a person whose session has ended to the login page, and from there back to the page they were looking at."""
+    if request.htmx:
+        return HttpResponseClientRedirect(redirect_to_login(request.htmx.current_url_abs_path or "/").url)
+    return redirect_to_login(request.get_full_path() if request.method == "GET" else "/")

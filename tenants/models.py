@@ -1,5 +1,6 @@
 """Who is asking: tenants, their members and invitations, and their API keys. All of it lies in the control database."""
 
+import unicodedata
 from datetime import timedelta
 
 from django.conf import settings
@@ -13,8 +14,6 @@ from django.utils.crypto import get_random_string
 from tenants import secrets
 
 INVITATION_DAYS = 14
-
-
 # Names that are no address of ours but would be taken for one.
 MISLEADING_SLUGS = frozenset({"static", "widget", "api", "www", "admin", "health", "login", "new"})
 
@@ -26,6 +25,12 @@ def refuse_reserved_slug(slug: str) -> None:
         raise ValidationError(f"“{slug}” is reserved: choose another name.", code="reserved")
 
 
+def refuse_unprintable(name: str) -> None:
+    """Raise ValidationError when a name holds line breaks or invisible characters: it stands in e-mails' subjects."""
+    if any(unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") for letter in name):
+        raise ValidationError("Use letters, digits, signs and blanks only, in one line.", code="unprintable")
+
+
 def default_snippet_quota() -> int:
     return settings.SITEWISE_SNIPPET_QUOTA
 
@@ -35,7 +40,7 @@ def default_question_quota() -> int:
 
 
 class Tenant(models.Model):
-    """One customer. The row says who; everything the customer owns lies in the store of that name."""
+    """One customer. The row says who; everything the customer owns lies in the tenant's own store."""
 
     slug = models.SlugField(
         max_length=40,
@@ -45,7 +50,7 @@ class Tenant(models.Model):
             refuse_reserved_slug,
         ],
     )
-    name = models.CharField(max_length=100)
+    name = models.CharField(max_length=100, validators=[refuse_unprintable])
     is_suspended = models.BooleanField(default=False, help_text="Nobody but the operator gets in, and no key works.")
     snippet_quota = models.PositiveIntegerField(default=default_snippet_quota, help_text="Most snippets, all models.")
     question_quota = models.PositiveIntegerField(
@@ -68,11 +73,11 @@ class Role(models.TextChoices):
     OWNER = "owner", "Owner: also members, API keys and provider keys"
 
     @property
-    def may_edit(self):
+    def may_edit(self) -> bool:
         return self != Role.READER
 
     @property
-    def may_own(self):
+    def may_own(self) -> bool:
         return self == Role.OWNER
 
 
@@ -118,8 +123,8 @@ class Invitation(models.Model):
         return f"{self.email} to {self.tenant}"
 
     @property
-    def is_open(self):
-        return self.expires_at > timezone.now()
+    def is_open(self) -> bool:
+        return self.expires_at > timezone.now() and not self.tenant.is_suspended
 
 
 class ApiKey(models.Model):

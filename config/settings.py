@@ -5,9 +5,11 @@ A setting that is missing or malformed is named in the error, with what it shoul
 
 import os
 import secrets
+from errno import EACCES
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import dj_email_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 from environs import Env, EnvError, validate
@@ -29,15 +31,35 @@ def _read(reader, name, default, expected, **options):
     try:
         return reader(name, default, **options)
     except (EnvError, ValueError) as error:
+        reasons = getattr(error, "error_messages", None) or [error]
+        reason = "; ".join(str(each) for each in reasons).rstrip(".")
         raise ImproperlyConfigured(
-            f"The environment variable {name} cannot be used: {error}. Set {name} to {expected}, or unset it."
+            f"The environment variable {name} cannot be used: {reason}. Set {name} to {expected}, or unset it."
         ) from error
 
 
 def _web_address(value):
     parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname):
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0):
         raise ValidationError("not a web address such as https://example.com")
+
+
+def _own_address(value):
+    _web_address(value)
+    parts = urlsplit(value)
+    if parts.path.strip("/") or parts.query or "@" in parts.netloc:
+        raise ValidationError("more than scheme, host and port: Sitewise needs a host of its own")
+
+
+def _broker_address(value):
+    if value and urlsplit(value).scheme not in ("redis", "rediss", "amqp", "amqps"):
+        raise ValidationError("neither a Redis nor a RabbitMQ address")
+
+
+def _email_address(value):
+    if urlsplit(value).scheme not in dj_email_url.SCHEMES:
+        raise ValidationError("not a way to send e-mail")
+    dj_email_url.parse(value)
 
 
 def _long_secret(value):
@@ -49,14 +71,12 @@ def _text(name, default="", expected="a text", check=None):
     return _read(env.str, name, default, expected, validate=check)
 
 
-def _address(name, default=""):
-    return _text(name, default, "a web address such as https://example.com", _web_address).rstrip("/")
+def _address(name, default="", check=_web_address):
+    return _text(name, default, "a web address such as https://example.com", check).rstrip("/")
 
 
 def _number(name, default, reader=env.int, minimum=1):
-    return _read(
-        reader, name, default, f"a number of at least {minimum}", validate=validate.Range(min=minimum)
-    )
+    return _read(reader, name, default, f"a number of at least {minimum}", validate=validate.Range(min=minimum))
 
 
 def _switch(name, default):
@@ -67,6 +87,8 @@ def _writable_folder(name, default):
     folder = _read(env.path, name, default, "a folder that may be written").resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
     except OSError as error:
         raise ImproperlyConfigured(
             f"The folder {folder} cannot be made ({error.strerror}). Set {name} to a folder that may be written."
@@ -97,7 +119,7 @@ SECRET_KEY = _text("SITEWISE_SECRET_KEY", "", "at least 32 random characters", _
 )
 
 # --- Where people reach it -----------------------------------------------------------------------
-SITEWISE_URL = _address("SITEWISE_URL", "http://127.0.0.1:8000")
+SITEWISE_URL = _address("SITEWISE_URL", "http://127.0.0.1:8000", _own_address)
 _site = urlsplit(SITEWISE_URL)
 IS_HTTPS = _site.scheme == "https"
 LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
@@ -123,7 +145,9 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # --- What outside parts it uses (each is one setting; empty means the embedded default) -----------
-CELERY_BROKER_URL = _text("CELERY_BROKER_URL", "", "redis://host:6379/0 or amqp://user:password@host//")
+CELERY_BROKER_URL = _text(
+    "CELERY_BROKER_URL", "", "redis://host:6379/0 or amqp://user:password@host//", _broker_address
+)
 SITEWISE_LLM_URL = _address("SITEWISE_LLM_URL")
 SITEWISE_LLM_KEY = _text("SITEWISE_LLM_KEY")
 SITEWISE_LLM_MODEL = _text("SITEWISE_LLM_MODEL")
@@ -140,9 +164,7 @@ SITEWISE_PROVIDER_HOSTS = frozenset(
 
 # --- Crawling ------------------------------------------------------------------------------------
 SITEWISE_ALLOW_LOOPBACK = _switch("SITEWISE_ALLOW_LOOPBACK", False)
-SITEWISE_CRAWL_USER_AGENT = _text(
-    "SITEWISE_CRAWL_USER_AGENT", f"Sitewise/{SITEWISE_VERSION} (+{SITEWISE_URL})"
-)
+SITEWISE_CRAWL_USER_AGENT = _text("SITEWISE_CRAWL_USER_AGENT", f"Sitewise/{SITEWISE_VERSION} (+{SITEWISE_URL})")
 SITEWISE_CRAWL_DELAY_SECONDS = _number("SITEWISE_CRAWL_DELAY_SECONDS", 0.5, env.float, minimum=0)
 SITEWISE_CRAWL_MAX_PAGES = _number("SITEWISE_CRAWL_MAX_PAGES", 5_000)
 SITEWISE_MAX_PAGE_BYTES = _number("SITEWISE_MAX_PAGE_BYTES", 5_000_000)
@@ -155,10 +177,16 @@ SITEWISE_SNIPPET_QUOTA = _number("SITEWISE_SNIPPET_QUOTA", 50_000)
 SITEWISE_QUESTION_QUOTA = _number("SITEWISE_QUESTION_QUOTA", 100_000)
 
 # --- E-mail --------------------------------------------------------------------------------------
-_email = _read(
-    env.dj_email_url, "SITEWISE_EMAIL_URL", "console://", "smtp+tls://user:password@host:587 or console://"
+_email = dj_email_url.parse(
+    _text(
+        "SITEWISE_EMAIL_URL",
+        "console://",
+        "submission://user:password@host:587 (TLS), smtp://host:25 or console://",
+        _email_address,
+    )
 )
 vars().update({key: value for key, value in _email.items() if key.startswith("EMAIL_")})
+EMAIL_TIMEOUT = _email.get("EMAIL_TIMEOUT") or 20  # seconds: a mail server that hangs must not hold a page for ever
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = _text("SITEWISE_EMAIL_FROM", f"Sitewise <noreply@{_site.hostname}>")
 
 # --- Django --------------------------------------------------------------------------------------
@@ -250,14 +278,21 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LOGIN_URL = "account_login"
-LOGIN_REDIRECT_URL = "tenants:tenant_list"
-ACCOUNT_LOGOUT_REDIRECT_URL = "account_login"
+LOGIN_REDIRECT_URL = "home"
+ACCOUNT_LOGOUT_REDIRECT_URL = "home"
 ACCOUNT_ADAPTER = "tenants.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_EMAIL_VERIFICATION = "optional"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "Sitewise: "
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = _site.scheme
 ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_USER_DISPLAY = "tenants.accounts.display_name"
+# Beside allauth's own limits (30 logins a minute and address, 5 wrong passwords in five minutes and account).
+ACCOUNT_RATE_LIMITS = {"invite": "30/h/user", "create_tenant": "10/h/user"}
+# The limits count per visitor: behind the proxy that SITEWISE_URL speaks of, its header names them.
+ALLAUTH_TRUSTED_PROXY_COUNT = 1 if IS_HTTPS else 0
 
 # --- Celery --------------------------------------------------------------------------------------
 CELERY_TASK_IGNORE_RESULT = True
@@ -277,6 +312,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -284,6 +320,6 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {
         "handlers": ["console"],
-        "level": _text("SITEWISE_LOG_LEVEL", "WARNING", "DEBUG, INFO or WARNING"),
+        "level": _text("SITEWISE_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING or ERROR", validate.OneOf(LOG_LEVELS)),
     },
 }

@@ -2,6 +2,7 @@
 
 import logging
 from smtplib import SMTPException
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
@@ -31,12 +32,19 @@ class AccountAdapter(DefaultAccountAdapter):
         return super().post_login(request, user, **options)
 
     def send_mail(self, template_prefix, email, context):
+        site = SimpleNamespace(name="Sitewise", domain=urlsplit(settings.SITEWISE_URL).netloc)
         context = {name: own_address(value) if name.endswith("_url") else value for name, value in context.items()}
+        context["current_site"] = site
         try:
             super().send_mail(template_prefix, email, context)
         except (SMTPException, OSError):
             logger.exception("The e-mail %s to %s could not be sent.", template_prefix, email)
             messages.error(self.request, "The e-mail could not be sent just now. Try again in a while.")
+
+
+def display_name(user) -> str:
+    """Return what a person is called on pages and in e-mails."""
+    return user.email or user.username
 
 
 def own_address(address: str) -> str:

@@ -1,0 +1,192 @@
+"""The port to embeddings: the local model, or an OpenAI-compatible API. Every vector is a unit row of float32.
+
+Also keeps what a cosine is worth in each embedding space, so that a threshold means the same in all of them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from asgiref.sync import async_to_sync
+from django.conf import settings
+
+from models_app.llm import ProviderError, Reason, connected, own_key, send_adapted, with_one_retry
+from models_app.model_files import ModelFilesMissing
+from models_app.models import LOCAL_EMBEDDING, MLModel
+from models_app.tokens import count_tokens, truncate_to_tokens
+
+if TYPE_CHECKING:
+    from models_app.local_embedder import LocalEmbedder
+
+# What the smaller servers take in one request by default (text-embeddings-inference); OpenAI takes far more.
+MAX_BATCH_TEXTS = 32
+MAX_BATCH_TOKENS = 16_000
+MAX_TEXT_TOKENS = 8_000  # OpenAI's models refuse a text over 8,191; the others cut what they cannot hold
+LOCAL_DIMENSIONS = 384
+KNOWN_DIMENSIONS = {
+    "text-embedding-3-small": 1_536,
+    "text-embedding-3-large": 3_072,
+    "text-embedding-ada-002": 1_536,
+}
+# The cosine at which unrelated texts lie in a space, by a part of its name; 0 in the others.
+UNRELATED_COSINES = {"e5-": 0.73, "text-embedding-ada-002": 0.7}
+# e5's texts carry one of these in front; the local model writes them itself.
+E5_QUESTION, E5_PASSAGE = "query: ", "passage: "
+SERVICE = "The embedding service"
+
+
+class EmbeddingError(ProviderError):
+    """There are no embeddings for now."""
+
+
+@dataclass(frozen=True)
+class EmbeddingSpace:
+    """Vectors of one space can be compared, and only those. Dimensions are None where only the API knows them."""
+
+    name: str
+    dimensions: int | None
+
+
+@dataclass(frozen=True)
+class _Service:
+    base_url: str
+    key: str = field(repr=False)
+    space: EmbeddingSpace
+
+
+def space_of(model: MLModel) -> EmbeddingSpace:
+    """Return the space the model's vectors lie in."""
+    name = model.embedding_model or (settings.SITEWISE_EMBEDDING_URL and settings.SITEWISE_EMBEDDING_MODEL)
+    if not name or name == LOCAL_EMBEDDING:
+        return EmbeddingSpace(LOCAL_EMBEDDING, LOCAL_DIMENSIONS)
+    return EmbeddingSpace(name, KNOWN_DIMENSIONS.get(name))
+
+
+def embed_passages(model: MLModel, texts: list[str]) -> np.ndarray:
+    """Return one unit row for each text, shape (len(texts), dimensions); raises EmbeddingError."""
+    space = space_of(model)
+    if space.name == LOCAL_EMBEDDING:
+        return _embed_locally(lambda embedder: embedder.embed_passages(texts))
+    return _embed_remotely(model, space, [_prefixed(space, E5_PASSAGE, text) for text in texts])
+
+
+def embed_question(model: MLModel, text: str) -> np.ndarray:
+    """Return the unit vector of a question, shape (dimensions,); raises EmbeddingError."""
+    space = space_of(model)
+    if space.name == LOCAL_EMBEDDING:
+        return _embed_locally(lambda embedder: embedder.embed_question(text))
+    return _embed_remotely(model, space, [_prefixed(space, E5_QUESTION, text)])[0]
+
+
+def calibrate(space_name: str, cosine: float) -> float:
+    """Return the cosine stretched so that unrelated texts lie near 0 and equal ones at 1."""
+    start = _unrelated_cosine(space_name)
+    return (cosine - start) / (1 - start)
+
+
+def raw_cutoff(space_name: str, calibrated: float) -> float:
+    """Return the cosine of the space that calibrates to the given value."""
+    start = _unrelated_cosine(space_name)
+    return start + (1 - start) * calibrated
+
+
+def _unrelated_cosine(space_name: str) -> float:
+    return next((cosine for part, cosine in UNRELATED_COSINES.items() if part in space_name.lower()), 0.0)
+
+
+def _prefixed(space: EmbeddingSpace, prefix: str, text: str) -> str:
+    text = f"{prefix}{text}" if "e5-" in space.name.lower() else text
+    return truncate_to_tokens(text, MAX_TEXT_TOKENS, space.name) or " "  # OpenAI refuses an empty text
+
+
+def _embed_locally(embed: Callable[["LocalEmbedder"], np.ndarray]) -> np.ndarray:
+    try:
+        # Imported at its first use: with an embedding API the runtime's memory is never needed.
+        from models_app.local_embedder import local_embedder
+
+        return embed(local_embedder())
+    except ModelFilesMissing as error:
+        raise EmbeddingError(Reason.NOT_SET, str(error)) from error
+    except Exception as error:  # onnxruntime's errors share no class of their own
+        message = f"The local embedding model does not run ({type(error).__name__}): run `manage.py fetch_models`."
+        raise EmbeddingError(Reason.AWAY, message) from error
+
+
+def _service_of(model: MLModel, space: EmbeddingSpace) -> _Service:
+    """Return the API to ask: the tenant's own where it names an embedding model, else the operator's."""
+    if model.embedding_model and model.provider_base_url:
+        return _Service(model.provider_base_url, own_key(model, EmbeddingError), space)
+    if settings.SITEWISE_EMBEDDING_URL:
+        return _Service(settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_KEY, space)
+    message = f"The embedding model “{space.name}” needs a provider: set its base URL under Behaviour."
+    raise EmbeddingError(Reason.NOT_SET, message)
+
+
+def _embed_remotely(model: MLModel, space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
+    service = _service_of(model, space)
+    batches = [async_to_sync(_embed_batch)(service, batch) for batch in _batches(texts, space.name)]
+    if len({batch.shape[1] for batch in batches}) > 1:
+        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors of different dimensions.")
+    return np.concatenate(batches) if batches else np.empty((0, space.dimensions or 0), np.float32)
+
+
+def _batches(texts: list[str], name: str) -> Iterator[list[str]]:
+    batch, batch_tokens = [], 0
+    for text in texts:
+        tokens = count_tokens(text, name)
+        if batch and (len(batch) == MAX_BATCH_TEXTS or batch_tokens + tokens > MAX_BATCH_TOKENS):
+            yield batch
+            batch, batch_tokens = [], 0
+        batch.append(text)
+        batch_tokens += tokens
+    if batch:
+        yield batch
+
+
+async def _embed_batch(service: _Service, texts: list[str]) -> np.ndarray:
+    """Return the batch's unit rows; what an answer leaves out is asked for once more."""
+    rows: dict[int, np.ndarray] = {}
+
+    async def ask(deadline: float) -> None:
+        missing = [position for position in range(len(texts)) if position not in rows]
+        request = {"model": service.space.name, "input": [texts[position] for position in missing]}
+        async with connected(service.base_url, service.key, deadline) as client:
+            # The client asks for base64 unless told otherwise, which not every server knows.
+            request["encoding_format"] = "float"
+            answer = await send_adapted(client.embeddings.create, request, deadline)
+        for index, row in _read_rows(answer, len(missing)):
+            rows[missing[index]] = row
+        if len(rows) < len(texts):
+            raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} left out {len(texts) - len(rows)} of its vectors.")
+
+    await with_one_retry(ask, settings.SITEWISE_LLM_TIMEOUT_SECONDS, EmbeddingError, SERVICE)
+    return _unit_rows([rows[position] for position in range(len(texts))], service.space)
+
+
+def _read_rows(answer, count: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each vector with the index the server gave it: its place in the list says nothing."""
+    parts = answer.to_dict(warnings=False).get("data") if hasattr(answer, "to_dict") else None
+    for part in parts if isinstance(parts, list) else ():
+        index = part.get("index") if isinstance(part, dict) else None
+        if not isinstance(index, int) or not 0 <= index < count:
+            raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent a vector that belongs to no text.")
+        yield index, _row(part.get("embedding"))
+
+
+def _row(embedding: object) -> np.ndarray:
+    try:
+        return np.asarray(embedding, np.float32)
+    except (TypeError, ValueError):
+        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent a vector that is none.") from None
+
+
+def _unit_rows(rows: list[np.ndarray], space: EmbeddingSpace) -> np.ndarray:
+    dimensions = space.dimensions or rows[0].size
+    if any(row.shape != (dimensions,) for row in rows) or not dimensions:
+        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors of wrong dimensions.")
+    matrix = np.stack(rows)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    if not (np.isfinite(matrix).all() and (lengths > 0).all()):
+        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors without a direction.")
+    return matrix / lengths

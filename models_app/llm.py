@@ -1,0 +1,315 @@
+"""The port to chat LLMs behind any OpenAI-compatible API: an answer streamed, or one JSON object.
+
+One deadline covers all attempts together; there is one retry, and none once text was shown. Errors are neutral: what
+the provider said stays here, as it may quote keys, prompts or addresses.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+import httpx2
+import openai
+from asgiref.sync import async_to_sync
+from django.conf import settings
+from openai import AsyncOpenAI
+
+from models_app.llm_chunks import AnswerReader, Ending, Piece, content_text, find_json_object, first_choice
+from models_app.models import MLModel
+from models_app.tokens import context_window_of, count_tokens
+from tenants.addresses import AddressRefused, guarded_async_http_client, provider_policy
+from tenants.secrets import SecretLost
+
+ATTEMPTS = 2
+RETRY_PAUSE_SECONDS = 0.5
+# Nobody waits in front of a page that is being split: it may take as long as so many answers.
+JSON_DEADLINE_ANSWERS = 5
+JSON_EXTRA_TOKENS = 1_000
+END = object()  # of a stream, in which a chunk may be None
+UNNAMED_LLM = "default"  # servers of a single LLM ignore its name
+NO_KEY = "none"  # the client insists on one; servers without keys ignore it
+
+
+class Reason(StrEnum):
+    """Why a provider gave no answer."""
+
+    TIMEOUT = "timeout"
+    REFUSED_KEY = "refused key"
+    UNKNOWN_MODEL = "unknown model"
+    RATE_LIMITED = "rate limited"
+    REFUSED_REQUEST = "refused request"
+    REFUSED_ADDRESS = "refused address"
+    LOST_KEY = "lost key"
+    NOT_SET = "not set"
+    BROKEN_ANSWER = "broken answer"
+    CUT_ANSWER = "cut answer"
+    AWAY = "away"
+
+
+RETRIED = frozenset({Reason.RATE_LIMITED, Reason.BROKEN_ANSWER, Reason.AWAY})
+
+
+class ProviderError(Exception):
+    """A provider gave no answer; the message is fit for anybody to read."""
+
+    def __init__(self, reason: Reason, message: str):
+        super().__init__(message)
+        self.reason, self.message = reason, message
+
+
+class LLMError(ProviderError):
+    """The LLM gave no answer, or not all of it."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Where an LLM is, and how much it holds."""
+
+    base_url: str
+    key: str = field(repr=False)
+    llm: str
+    context_window: int
+
+
+def chat_provider(model: MLModel) -> Provider | None:
+    """Return the LLM that answers for the model, or None when no LLM is set; raises LLMError for a lost key.
+
+    A tenant's own provider counts once an LLM of it is named: it may have been set for embeddings alone.
+    """
+    return _provider(model, model.llm, settings.SITEWISE_LLM_MODEL)
+
+
+def splitter_provider(model: MLModel) -> Provider | None:
+    """Return the cheap LLM that splits pages: the model's, else the operator's, else the one that answers."""
+    if model.splitter_llm:
+        return _provider(model, model.splitter_llm, "")
+    if settings.SITEWISE_SPLITTER_MODEL and not (model.provider_base_url and model.llm):
+        return _provider(model, "", settings.SITEWISE_SPLITTER_MODEL)
+    return chat_provider(model)
+
+
+def _provider(model: MLModel, llm: str, operators_llm: str) -> Provider | None:
+    """Return the tenant's own provider, else the operator's. A key never goes to the other one's address."""
+    if model.provider_base_url and llm:
+        url, key = model.provider_base_url, own_key(model, LLMError)
+    elif settings.SITEWISE_LLM_URL:
+        url, key = settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_KEY
+    else:
+        return None
+    llm = llm or operators_llm or UNNAMED_LLM
+    return Provider(url, key, llm, model.context_window or context_window_of(llm))
+
+
+def own_key(model: MLModel, error_class: type[ProviderError]) -> str:
+    """Return the tenant's own provider key; raises error_class when it has to be entered again."""
+    try:
+        return model.provider_key
+    except SecretLost:
+        message = "The provider's key can no longer be read: enter it again under Behaviour."
+        raise error_class(Reason.LOST_KEY, message) from None
+
+
+async def stream_answer(
+    provider: Provider, messages: list[dict], max_tokens: int, temperature: float
+) -> AsyncIterator[Piece | Ending]:
+    """Yield the answer's text piece by piece, then its Ending; closing the iterator closes the upstream connection.
+
+    Raises LLMError; after an error the pieces already yielded are all the text there is.
+    """
+    request = {"model": provider.llm, "messages": messages, "max_tokens": max_tokens, "temperature": temperature}
+    request |= {"stream": True, "stream_options": {"include_usage": True}}
+    deadline = asyncio.get_running_loop().time() + settings.SITEWISE_LLM_TIMEOUT_SECONDS
+    for attempt in range(1, ATTEMPTS + 1):
+        reader = AnswerReader(provider.llm)
+        try:
+            async with aclosing(_read_stream(provider, request, reader, deadline)) as texts:
+                async for text in texts:
+                    yield Piece(text)
+            yield _complete(reader)
+            return
+        except FOREIGN_ERRORS as error:
+            failure = failure_of(error, LLMError, "The LLM")
+            if attempt == ATTEMPTS or reader.has_shown_text or failure.reason not in RETRIED:
+                raise failure from None
+        await asyncio.sleep(RETRY_PAUSE_SECONDS)
+
+
+async def _read_stream(provider: Provider, request: dict, reader: AnswerReader, deadline: float) -> AsyncIterator[str]:
+    async with connected(provider.base_url, provider.key, deadline) as client:
+        stream = await send_adapted(client.chat.completions.create, request, deadline)
+        async with stream:
+            # The deadline covers each wait, not the yields between: a timeout must not strike the reader's own work.
+            while (chunk := await _before(deadline, anext(stream, END))) is not END:
+                if text := reader.add(_plain(chunk)):
+                    yield text
+        if text := reader.rest():
+            yield text
+
+
+def _complete(reader: AnswerReader) -> Ending:
+    ending = reader.ending()
+    if not reader.finish_reason:
+        raise LLMError(Reason.BROKEN_ANSWER, "The LLM broke off in the middle of its answer.")
+    if not ending.text.strip():
+        raise LLMError(Reason.BROKEN_ANSWER, "The LLM ended without an answer.")
+    return ending
+
+
+def complete_json(provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float | None = None) -> dict:
+    """Return the JSON object that the LLM answers with; raises LLMError.
+
+    The schema should bound its strings and arrays: small LLMs fill what has no end. A server that knows no schemas is
+    told of it in words. What comes back has the schema's required keys; all else is the caller's to check.
+    """
+    timeout_seconds = timeout_seconds or settings.SITEWISE_LLM_TIMEOUT_SECONDS * JSON_DEADLINE_ANSWERS
+    return async_to_sync(_complete_json)(provider, messages, schema, timeout_seconds)
+
+
+async def _complete_json(provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float) -> dict:
+    prompt_tokens = sum(count_tokens(message["content"], provider.llm) for message in messages)
+    room = max(provider.context_window - prompt_tokens, JSON_EXTRA_TOKENS)
+    request = {
+        "model": provider.llm,
+        "messages": messages,
+        "temperature": 0,
+        "max_tokens": min(2 * prompt_tokens + JSON_EXTRA_TOKENS, room),
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
+    }
+
+    async def ask(deadline: float) -> dict:
+        async with connected(provider.base_url, provider.key, deadline) as client:
+            answer = await send_adapted(client.chat.completions.create, request, deadline)
+        return _read_json(_plain(answer), schema)
+
+    return await with_one_retry(ask, timeout_seconds, LLMError, "The LLM")
+
+
+def _read_json(answer: dict, schema: dict) -> dict:
+    choice = first_choice(answer)
+    if choice.get("finish_reason") == "length":
+        raise LLMError(Reason.CUT_ANSWER, "The LLM's answer was longer than it may be.")
+    found = find_json_object(content_text(choice.get("message") or {}))
+    if found is None or any(key not in found for key in schema.get("required", ())):
+        raise LLMError(Reason.BROKEN_ANSWER, "The LLM did not answer with the JSON it was asked for.")
+    return found
+
+
+# --- Shared with the embedding port: connection, retries, and the meaning of foreign errors ---------------------
+
+
+@asynccontextmanager
+async def connected(base_url: str, key: str, deadline: float) -> AsyncIterator[AsyncOpenAI]:
+    """Open a client that reaches only what the operator allows, and never retries by itself."""
+    parts = urlsplit(base_url)
+    seconds_left = max(deadline - asyncio.get_running_loop().time(), 0.0)
+    async with AsyncOpenAI(
+        api_key=key or NO_KEY,
+        base_url=urlunsplit(parts._replace(query="", fragment="")),
+        default_query=dict(parse_qsl(parts.query)),
+        http_client=guarded_async_http_client(provider_policy(), seconds_left),
+        timeout=seconds_left,
+        max_retries=0,
+    ) as client:
+        yield client
+
+
+async def with_one_retry(
+    ask: Callable[[float], Coroutine], timeout_seconds: float, error_class: type[ProviderError], service: str
+):
+    """Return what ask(deadline) returns, asking a second time where that may help; raises error_class."""
+    deadline = asyncio.get_running_loop().time() + timeout_seconds
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return await _before(deadline, ask(deadline))
+        except FOREIGN_ERRORS as error:
+            failure = failure_of(error, error_class, service)
+            if attempt == ATTEMPTS or failure.reason not in RETRIED:
+                raise failure from None
+        await asyncio.sleep(RETRY_PAUSE_SECONDS)
+    return None
+
+
+async def send_adapted(create: Callable, request: dict, deadline: float):
+    """Return the server's answer, leaving out of the request, one by one, the options that the server refuses."""
+    while True:
+        try:
+            return await _before(deadline, create(**request))
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if not _adapt(request, error.param or str(error.body)):
+                raise
+
+
+def _adapt(request: dict, complaint: str) -> bool:
+    """Change the request by one option that the complaint names; returns False when there is none."""
+    complaint = complaint.lower()
+    if "response_format" in request and ("response_format" in complaint or "json_schema" in complaint):
+        schema = request.pop("response_format")["json_schema"]["schema"]
+        told = f"\n\nAnswer with one JSON object that follows this schema:\n{json.dumps(schema)}"
+        *earlier, last = request["messages"]
+        request["messages"] = [*earlier, {**last, "content": last["content"] + told}]
+    elif "max_tokens" in request and "max_tokens" in complaint:
+        request["max_completion_tokens"] = request.pop("max_tokens")
+    else:
+        refused = next(
+            (name for name in ("temperature", "stream_options") if name in request and name in complaint), ""
+        )
+        return request.pop(refused, None) is not None
+    return True
+
+
+async def _before(deadline: float, step):
+    async with asyncio.timeout_at(deadline):
+        return await step
+
+
+def _plain(answer) -> dict:
+    """Return an answer of the client as a dictionary; servers send chunks that are none, too."""
+    return answer.to_dict(warnings=False) if isinstance(answer, openai.BaseModel) else {}
+
+
+FOREIGN_ERRORS = (
+    openai.OpenAIError,
+    httpx2.InvalidURL,
+    AddressRefused,
+    ProviderError,
+    TimeoutError,
+    ValueError,  # JSON that is none
+)
+MEANING_OF_STATUS = {
+    400: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
+    401: (Reason.REFUSED_KEY, "{} refused the key it was sent."),
+    402: (Reason.RATE_LIMITED, "{} takes no more requests: its budget is used up."),
+    403: (Reason.REFUSED_KEY, "{} refused the key it was sent."),
+    404: (Reason.UNKNOWN_MODEL, "{} is not known under its name at the provider's address."),
+    413: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
+    422: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
+    429: (Reason.RATE_LIMITED, "{} takes no more requests for now: its limit is reached."),
+}
+
+
+def failure_of(error: Exception, error_class: type[ProviderError], service: str) -> ProviderError:
+    """Return our own error for a foreign one; of the provider's words nothing is kept."""
+    if isinstance(error, ProviderError):
+        return error
+    reason, message = _meaning_of(error)
+    return error_class(reason, message.format(service))
+
+
+def _meaning_of(error: Exception) -> tuple[Reason, str]:
+    match error:
+        case TimeoutError() | openai.APITimeoutError():
+            return Reason.TIMEOUT, "{} did not answer in time."
+        case AddressRefused() | httpx2.InvalidURL():
+            return Reason.REFUSED_ADDRESS, "{} is at an address that may not be reached from here."
+        case openai.APIResponseValidationError() | ValueError():
+            return Reason.BROKEN_ANSWER, "{} sent an answer that cannot be read."
+        case openai.APIStatusError(status_code=status):
+            gone = Reason.AWAY, f"{{}} is away for now (HTTP status {status})."
+            return MEANING_OF_STATUS.get(status, gone)
+        case openai.APIConnectionError():
+            return Reason.AWAY, "{} cannot be reached."
+    return Reason.AWAY, "{} failed while it answered."

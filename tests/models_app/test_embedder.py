@@ -1,0 +1,185 @@
+"""The port to embeddings: the local model, and an API that behaves well, badly, or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+
+from models_app.embedder import (
+    MAX_BATCH_TEXTS,
+    EmbeddingError,
+    EmbeddingSpace,
+    calibrate,
+    embed_passages,
+    embed_question,
+    raw_cutoff,
+    space_of,
+)
+from models_app.llm import Reason
+from tests.conftest import needs_local_embedder
+from tests.fakes.openai_server import OpenAIServer, Reply, refusal, vectors
+
+
+@pytest.fixture
+def server():
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
+def model(support, server):
+    """A model whose vectors come from the tenant's own API."""
+    support.embedding_model, support.provider_base_url, support.provider_key = "tiny", server.url, "sk-own"
+    return support
+
+
+def failure_of(model, texts: list[str]) -> EmbeddingError:
+    with pytest.raises(EmbeddingError) as caught:
+        embed_passages(model, texts)
+    return caught.value
+
+
+def test_the_local_model_is_the_default_and_gives_unit_rows(support):
+    needs_local_embedder()
+    assert space_of(support) == EmbeddingSpace("multilingual-e5-small", 384)
+    rows = embed_passages(support, ["Returns within 30 days.", "We open at nine."])
+    question = embed_question(support, "When do you open?")
+    assert (rows.shape, rows.dtype, question.shape) == ((2, 384), np.float32, (384,))
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1], abs=1e-5)
+    assert np.argmax(rows @ question) == 1
+
+
+def test_missing_model_files_say_what_to_run(support, settings, tmp_path):
+    settings.SITEWISE_MODELS_DIR = tmp_path
+    from models_app.local_embedder import local_embedder
+
+    local_embedder.cache_clear()
+    with pytest.raises(EmbeddingError, match="fetch_models"):
+        embed_question(support, "When do you open?")
+
+
+def test_the_tenants_own_api_is_asked_with_its_key(model, server):
+    rows = embed_passages(model, ["one", "two"])
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1, 1])
+    expected = np.array(server.vector_of("two"))
+    assert rows[1] == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+    sent = server.requests[0]
+    assert (sent.path, sent.headers["authorization"]) == ("/v1/embeddings", "Bearer sk-own")
+    assert sent.body == {"model": "tiny", "input": ["one", "two"], "encoding_format": "float"}
+
+
+def test_the_operators_api_serves_models_without_one_and_never_gets_their_key(support, server, settings):
+    settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_KEY = server.url, "operators-key"
+    settings.SITEWISE_EMBEDDING_MODEL = "text-embedding-3-small"
+    support.provider_base_url, support.provider_key = "http://own.test/v1", "sk-own"
+    assert space_of(support) == EmbeddingSpace("text-embedding-3-small", 1536)
+    server.will(vectors([1.0] * 1536))
+    embed_question(support, "one")
+    assert server.requests[0].headers["authorization"] == "Bearer operators-key"
+
+
+def test_an_embedding_model_without_a_provider_says_what_is_missing(support):
+    support.embedding_model = "tiny"
+    assert "base URL" in str(failure_of(support, ["one"]))
+
+
+def test_vectors_are_paired_by_index_not_by_position(model, server):
+    server.will(vectors([0, 0, 1], [1, 0, 0], [0, 1, 0], indexes=[2, 0, 1]))
+    assert embed_passages(model, ["s0", "s1", "s2"]).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+def test_a_text_that_was_left_out_is_asked_for_again(model, server):
+    server.will(vectors([1, 0, 0], [0, 0, 1], indexes=[0, 2]), vectors([0, 1, 0]))
+    assert embed_passages(model, ["s0", "s1", "s2"]).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert server.requests[1].body["input"] == ["s1"]
+
+
+def test_a_text_that_is_left_out_twice_is_an_error(model, server):
+    server.will(vectors([1, 0], indexes=[0]), vectors([1, 0], indexes=[1]))
+    assert failure_of(model, ["s0", "s1"]).reason == Reason.BROKEN_ANSWER
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        vectors([1, 0], indexes=[7]),
+        vectors([float("nan"), 1]),
+        vectors([float("inf"), 1]),
+        vectors([0, 0]),
+        vectors([]),
+        vectors(["one", "two"]),
+        vectors([[1, 0]]),
+        Reply(body={"data": [{"index": 0}]}),
+        Reply(body={"data": [7]}),
+        Reply(body={"data": None}),
+        Reply(body={}),
+        Reply(body="Hello", headers={"Content-Type": "text/plain"}),
+    ],
+    ids=lambda reply: json.dumps(reply.body)[:40],
+)
+def test_what_is_no_vector_is_refused(model, server, reply):
+    server.will(reply, reply)
+    assert failure_of(model, ["one"]).reason == Reason.BROKEN_ANSWER
+
+
+def test_vectors_of_another_dimension_are_refused(model, server):
+    server.will(vectors([1, 0], [1, 0, 0]))
+    assert "dimensions" in str(failure_of(model, ["one", "two"]))
+    model.embedding_model = "text-embedding-3-small"
+    server.will(vectors([1, 0]))
+    assert "dimensions" in str(failure_of(model, ["one"]))
+
+
+def test_many_texts_go_in_batches_and_come_back_in_order(model, server):
+    texts = [f"text {number}" for number in range(2 * MAX_BATCH_TEXTS + 1)]
+    rows = embed_passages(model, texts)
+    assert [len(request.body["input"]) for request in server.requests] == [MAX_BATCH_TEXTS, MAX_BATCH_TEXTS, 1]
+    expected = np.array(server.vector_of(texts[40]))
+    assert rows[40] == pytest.approx(expected / np.linalg.norm(expected), abs=1e-6)
+
+
+def test_long_texts_make_smaller_batches_and_are_cut_at_what_the_api_takes(model, server):
+    embed_passages(model, ["word " * 7_000, "word " * 7_000, "word " * 20_000])
+    assert [len(request.body["input"]) for request in server.requests] == [2, 1]
+    assert len(server.requests[1].body["input"][0]) < 8_000 * len("word ") + 1
+
+
+def test_no_text_is_no_question_to_anybody(model, server):
+    assert embed_passages(model, []).shape[0] == 0
+    assert server.requests == []
+
+
+def test_an_e5_model_behind_an_api_gets_the_words_it_was_trained_with(model, server):
+    model.embedding_model = "intfloat/multilingual-e5-large"
+    embed_passages(model, ["one"])
+    embed_question(model, "two")
+    assert [request.body["input"] for request in server.requests] == [["passage: one"], ["query: two"]]
+
+
+def test_a_failure_that_passes_is_retried_and_one_that_stays_is_named(model, server):
+    server.will(refusal(503), vectors([1, 0]))
+    assert embed_passages(model, ["one"]).shape == (1, 2)
+    server.will(refusal(503), refusal(503))
+    assert failure_of(model, ["one"]).reason == Reason.AWAY
+    server.will(refusal(401, "bad key sk-own"))
+    error = failure_of(model, ["one"])
+    assert (error.reason, "sk-own" in str(error)) == (Reason.REFUSED_KEY, False)
+
+
+def test_a_silent_service_is_given_one_deadline(model, server, settings):
+    settings.SITEWISE_LLM_TIMEOUT_SECONDS = 0.3
+    server.will(Reply(hangs=True))
+    assert failure_of(model, ["one"]).reason == Reason.TIMEOUT
+
+
+@pytest.mark.parametrize("space", ["multilingual-e5-small", "text-embedding-3-small", "text-embedding-ada-002", "tiny"])
+def test_a_cutoff_is_the_cosine_that_calibrates_to_the_threshold(space):
+    for threshold in (0, 0.3, 1):
+        assert calibrate(space, raw_cutoff(space, threshold)) == pytest.approx(threshold)
+    assert raw_cutoff(space, 1) == pytest.approx(1)
+
+
+def test_unrelated_texts_lie_near_zero_in_every_known_space():
+    assert raw_cutoff("multilingual-e5-small", 0) > 0.7
+    assert raw_cutoff("text-embedding-ada-002", 0) == pytest.approx(0.7)
+    assert raw_cutoff("text-embedding-3-large", 0) == raw_cutoff("tiny", 0) == 0

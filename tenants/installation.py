@@ -26,7 +26,6 @@ def prepare() -> list[StoreNotReady]:
             try:
                 bring_up_to_date(tenant)
             except StoreNotReady as error:
-                logger.warning("%s", error)
                 failures.append(error)
     return failures
 
@@ -53,7 +52,11 @@ def bring_up_to_date(tenant: Tenant) -> bool:
 
 def create_tenant(slug: str, name: str = "", owner=None) -> Tenant:
     """Make a tenant with an empty store, and the user as its owner; raises ValidationError on a bad slug or name."""
-    tenant = Tenant(slug=slug, name=name or slug)
+    return add_tenant(Tenant(slug=slug, name=name or slug), owner)
+
+
+def add_tenant(tenant: Tenant, owner=None) -> Tenant:
+    """Save a new tenant together with its empty store; raises ValidationError."""
     tenant.full_clean()
     try:
         with transaction.atomic():  # noqa: TID251  the control database
@@ -62,7 +65,7 @@ def create_tenant(slug: str, name: str = "", owner=None) -> Tenant:
                 Membership.objects.create(tenant=tenant, user=owner, role=Role.OWNER)
             _make_store(tenant)
     except IntegrityError as error:  # the same slug, made by somebody else after it was checked
-        raise ValidationError({"slug": f"There is a workspace “{slug}” already."}) from error
+        raise ValidationError({"slug": Tenant._meta.get_field("slug").error_messages["unique"]}) from error
     return tenant
 
 

@@ -42,9 +42,10 @@ def default_question_quota() -> int:
 class Tenant(models.Model):
     """One customer. The row says who; everything the customer owns lies in the tenant's own store."""
 
-    slug = models.SlugField(
+    slug = models.CharField(
         max_length=40,
         unique=True,
+        error_messages={"unique": "This address is taken: choose another one."},
         validators=[
             RegexValidator(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z", "Use lower-case letters, digits and hyphens."),
             refuse_reserved_slug,

@@ -157,6 +157,8 @@ def back_up_store(tenant, target: Path) -> Path:
         raise StoreNotReady(store.slug, MISSING)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
+    _unlink(partial)
+    partial.touch(mode=0o600)
     try:
         with (
             closing(sqlite3.connect(f"{store.path.as_uri()}?mode=ro", uri=True)) as source,

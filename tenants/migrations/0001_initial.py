@@ -20,7 +20,7 @@ class Migration(migrations.Migration):
             name='Tenant',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=40, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9]([a-z0-9-]*[a-z0-9])?\\Z', 'Use lower-case letters, digits and hyphens.'), tenants.models.refuse_reserved_slug])),
+                ('slug', models.CharField(error_messages={'unique': 'This address is taken: choose another one.'}, max_length=40, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9]([a-z0-9-]*[a-z0-9])?\\Z', 'Use lower-case letters, digits and hyphens.'), tenants.models.refuse_reserved_slug])),
                 ('name', models.CharField(max_length=100, validators=[tenants.models.refuse_unprintable])),
                 ('is_suspended', models.BooleanField(default=False, help_text='Nobody but the operator gets in, and no key works.')),
                 ('snippet_quota', models.PositiveIntegerField(default=tenants.models.default_snippet_quota, help_text='Most snippets, all models.')),

@@ -1,0 +1,44 @@
+"""What the tenants' commands have in common: the installation made ready, one report, as text or one JSON document."""
+
+import json
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from tenants import installation
+from tenants.models import Tenant
+from tenants.store import StoreNotReady
+
+
+class ReportingCommand(BaseCommand):
+    """Does one thing in `report` and says it in `as_text`; what goes wrong is one line and exit code 1."""
+
+    def add_arguments(self, parser):
+        parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+
+    def handle(self, **options):
+        try:
+            failures = installation.prepare()
+            report = self.report(failures=failures, **options)
+        except ValidationError as error:
+            raise CommandError(" ".join(error.messages)) from error
+        except (StoreNotReady, DatabaseError, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(json.dumps(report, ensure_ascii=False) if options["json"] else self.as_text(report))
+
+    def report(self, **options) -> dict:
+        """Do the work and return what came of it."""
+        raise NotImplementedError
+
+    def as_text(self, report: dict) -> str:
+        """Return the report for a person."""
+        raise NotImplementedError
+
+
+def tenant_named(slug: str) -> Tenant:
+    """Return the tenant; raises CommandError when there is none."""
+    tenant = Tenant.objects.filter(slug=slug).first()
+    if tenant is None:
+        raise CommandError(f"There is no tenant {slug}.")
+    return tenant

@@ -1,4 +1,4 @@
-"""Sessions, which remember a conversation for a while, and turns, which log it."""
+"""Sessions, which remember a conversation for a while, turns, which log it, and how many questions were asked."""
 
 from uuid import uuid4
 
@@ -23,6 +23,21 @@ class Session(models.Model):
 
     def __str__(self):
         return self.key
+
+
+class QuestionCount(models.Model):
+    """How many questions a model was asked in a calendar month. Quotas are held against it, as logging may be off."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.SET_NULL, null=True, related_name="question_counts")
+    month = models.DateField(help_text="Its first day.")
+    count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-month"]
+        constraints = [models.UniqueConstraint(fields=["model", "month"], name="one_count_a_model_and_month")]
+
+    def __str__(self):
+        return f"{self.count} questions in {self.month:%B %Y}"
 
 
 class Turn(models.Model):
@@ -50,9 +65,7 @@ class Turn(models.Model):
     is_unanswered = models.BooleanField(default=False, help_text="Retrieval found nothing for it.")
     degraded = models.CharField(max_length=200, blank=True, help_text="What was away: the embedding service.")
     retrieval = models.CharField(max_length=10, blank=True)
-    hits = models.JSONField(
-        default=list, help_text="The snippets used: rank, id, title, uri, text, distances."
-    )
+    hits = models.JSONField(default=list, help_text="The snippets used: rank, id, title, uri, text, distances.")
     context_tokens = models.PositiveIntegerField(default=0)
     prompt_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)

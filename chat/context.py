@@ -1,0 +1,151 @@
+"""Retrieved snippets -> the context of one answer: what fits the token budget, in rank order, with its sources.
+
+API, widget, test page and benchmark all call get_context, so that what is tested is what answers.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from models_app.models import MLModel
+from models_app.retrieval import Retrieved, RetrievedSnippet, retrieve
+from models_app.terms import EXACT_MARK, question_terms
+from models_app.tokens import count_tokens, truncate_to_tokens
+
+SEPARATOR = "\n\n---\n\n"
+SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|$)|[。！？]|\n(?=\n)")
+# A question of so few words of its own, or one that points back, is about what was spoken of before.
+FEW_WORDS = 2
+POINTING_BACK = re.compile(r"\b(it|its|they|them|their|this|these|those|that one|the same)\b", re.IGNORECASE)
+EARLIER_QUESTIONS = 3
+
+
+@dataclass(frozen=True)
+class PackedHit:
+    """A hit and what became of it: the text it has, or would have, in the context, and whether it is in there."""
+
+    hit: RetrievedSnippet
+    is_used: bool
+    tokens: int
+    block: str
+    is_cut: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a part of the context comes from; the url is empty for a snippet written by hand."""
+
+    rank: int
+    title: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an answer may stand on: its text is never over the budget. Empty when nothing was found."""
+
+    text: str
+    packed: tuple[PackedHit, ...]
+    tokens: int
+    budget: int
+    mode: str
+    degraded: str = ""
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The snippets in the context, best first; what several share is named once."""
+        used = (packed.hit for packed in self.packed if packed.is_used)
+        first = {(hit.title, hit.uri): hit.rank for hit in reversed([*used])}
+        return tuple(sorted((Source(rank, *place) for place, rank in first.items()), key=lambda source: source.rank))
+
+
+def get_context(
+    model: MLModel, question: str, earlier_questions: Sequence[str] = (), mode: str | None = None
+) -> Context:
+    """Return the context for a question; a follow-up is retrieved with the earlier questions it refers to."""
+    retrieved = _retrieve_in_conversation(model, question, earlier_questions, mode)
+    budget, llm = model.max_context_tokens, model.llm
+    packed = _within(budget, _pack(retrieved.hits, budget, llm), llm)
+    text = _text_of(packed)
+    return Context(
+        text=text,
+        packed=packed,
+        tokens=count_tokens(text, llm),
+        budget=budget,
+        mode=retrieved.mode,
+        degraded=retrieved.degraded,
+    )
+
+
+def _retrieve_in_conversation(
+    model: MLModel, question: str, earlier_questions: Sequence[str], mode: str | None
+) -> Retrieved:
+    topic = _topic_of(earlier_questions)
+    with_topic = "\n".join([question, *topic])
+    if not _stands_alone(question):
+        return retrieve(model, with_topic, mode=mode)
+    retrieved = retrieve(model, question, mode=mode)
+    return retrieved if retrieved.hits or not topic else retrieve(model, with_topic, mode=mode)
+
+
+def _topic_of(earlier_questions: Sequence[str]) -> list[str]:
+    """Return the latest questions, latest first, back to the one that says what they are about."""
+    topic = []
+    for question in reversed(earlier_questions[-EARLIER_QUESTIONS:]):
+        topic.append(question)
+        if _stands_alone(question):
+            break
+    return topic
+
+
+def _stands_alone(question: str) -> bool:
+    roots = [term for term in question_terms(question) if not term.startswith(EXACT_MARK)]
+    return len(roots) > FEW_WORDS and not POINTING_BACK.search(question)
+
+
+def _pack(hits: Sequence[RetrievedSnippet], budget: int, llm: str) -> tuple[PackedHit, ...]:
+    """Take the hits in rank order, passing over what does not fit; the first is cut if it does not fit by itself."""
+    separator_tokens = count_tokens(SEPARATOR, llm)
+    packed, left = [], budget
+    for hit in hits:
+        block = _block_of(hit)
+        tokens = count_tokens(block, llm)
+        is_cut = not packed and tokens > budget
+        if is_cut:
+            block = _cut_at_sentence_end(block, budget, llm)
+            tokens = count_tokens(block, llm)
+        is_used = bool(block) and tokens <= left
+        if is_used:
+            left -= tokens + separator_tokens
+        packed.append(PackedHit(hit, is_used, tokens, block, is_cut))
+    return tuple(packed)
+
+
+def _text_of(packed: Sequence[PackedHit]) -> str:
+    return SEPARATOR.join(hit.block for hit in packed if hit.is_used)
+
+
+def _within(budget: int, packed: tuple[PackedHit, ...], llm: str) -> tuple[PackedHit, ...]:
+    """Return the hits as packed, fewer if need be: the tokens of a whole may be more than those of its parts."""
+    while count_tokens(_text_of(packed), llm) > budget:
+        last = max(position for position, hit in enumerate(packed) if hit.is_used)
+        packed = (*packed[:last], replace(packed[last], is_used=False), *packed[last + 1 :])
+    return packed
+
+
+def _block_of(hit: RetrievedSnippet) -> str:
+    """Return title and text as they stand in the context; a text that opens with its title keeps it once."""
+    first_line = hit.text.lstrip().partition("\n")[0]
+    if not hit.title or first_line.strip("#* \t") == hit.title.strip():
+        return hit.text.strip()
+    return f"# {hit.title}\n\n{hit.text.strip()}"
+
+
+def _cut_at_sentence_end(text: str, budget: int, llm: str) -> str:
+    """Return as many whole sentences as fit; where not even one does, whole words."""
+    cut = truncate_to_tokens(text, budget, llm)
+    ends = [match.end() for match in SENTENCE_END.finditer(cut)]
+    if cut != text and ends and not text[len(cut) :][:1].isspace() and ends[-1] == len(cut):
+        ends.pop()  # the text goes on within a number or an abbreviation
+    end = ends[-1] if ends else cut.rfind(" ")
+    return cut[:end].rstrip() if end > 0 else cut

@@ -11,7 +11,7 @@ from protego import Protego
 from crawler.fetch import FetchError, Wanted, WebClient
 from crawler.page_urls import has_repeating_path, normalise_url
 from crawler.sitemap import read_sitemaps
-from tenants.addresses import AddressRefused, refuse_url
+from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address
 
 __all__ = [
@@ -107,19 +107,20 @@ def read_site_rules(client: WebClient, typed_address: str) -> SiteRules:
     Without a scheme https is tried before http, on loopback the other way round. Redirects of the address lead to the
     site's real host; robots.txt is asked before any page, on each host on the way. Errors: SiteUnreachable.
     """
-    first_failure = None
-    for url in _start_candidates(client, typed_address):
+    told = None
+    for url in start_candidates(typed_address, client.policy):
         try:
             return _read_rules_at(client, url)
         except FetchError as failure:
-            first_failure = first_failure or failure
-            if failure.status is not None or failure.reason not in NO_ANSWER_REASONS:
+            has_answered = failure.status is not None or failure.reason not in NO_ANSWER_REASONS
+            told = failure if has_answered else told or failure
+            if has_answered:
                 break
-    raise SiteUnreachable(first_failure.reason, first_failure.message, first_failure.is_retryable) from first_failure
+    raise SiteUnreachable(told.reason, told.message, told.is_retryable) from told
 
 
-def _start_candidates(client: WebClient, typed_address: str) -> list[str]:
-    """Return the addresses that may be meant, likeliest first, none of them refused."""
+def start_candidates(typed_address: str, policy: AddressPolicy) -> list[str]:
+    """Return the addresses that may be meant, likeliest first, none of them refused. Errors: SiteUnreachable."""
     typed = typed_address.strip(AROUND_TYPED)
     with_scheme = TYPED_SCHEME.fullmatch(typed)
     if not with_scheme and OTHER_SCHEME.match(typed):
@@ -131,7 +132,7 @@ def _start_candidates(client: WebClient, typed_address: str) -> list[str]:
         raise SiteUnreachable("bad address", f"{typed or 'An empty field'} is no address of a website")
     try:
         for candidate in candidates:
-            refuse_url(candidate, client.policy)
+            refuse_url(candidate, policy)
     except AddressRefused as refusal:
         reason = "private address" if refusal.address else "bad address"
         raise SiteUnreachable(reason, f"{typed} cannot be crawled: {refusal}") from refusal

@@ -38,6 +38,7 @@ XML_START = re.compile(r"<\?xml\b|<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed)
 XML_DECLARATION = re.compile(r"<\?xml\b[^>]*>", re.I)
 # An ampersand that starts none of XML's own references was meant as one; no other entity is ever looked up.
 BARE_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);)")
+CDATA_START = "<![CDATA["
 LISTED_ADDRESS = re.compile(r"^\s*(https?://\S+)\s*$", re.I | re.M)
 
 
@@ -149,7 +150,7 @@ def parse_sitemap(body: bytes, url: str, content_type: str = "") -> Sitemap:
     pages: dict[str, None] = {}
     sitemaps: dict[str, None] = {}
     for is_sitemap, location in locations:
-        address = normalise_url(location, url)
+        address = normalise_url(location, url) if location else None
         if address:
             (sitemaps if is_sitemap else pages)[address] = None
     return Sitemap(tuple(pages), tuple(sitemaps))
@@ -181,13 +182,23 @@ def _listed_locations(text: str) -> Iterator[tuple[bool, str]]:
 def _xml_locations(text: str) -> Iterator[tuple[bool, str]]:
     """Yield (is a sitemap's, address) for each entry, whatever namespace the file claims."""
     parser = etree.XMLPullParser(events=("end",), recover=True, resolve_entities=False, no_network=True)
-    cleaned = BARE_AMPERSAND.sub("&amp;", XML_DECLARATION.sub("", text, count=1))
+    cleaned = _escape_ampersands(XML_DECLARATION.sub("", text, count=1))
     with contextlib.suppress(etree.XMLSyntaxError):  # not even lxml's leniency helps: what was read so far counts
         for position in range(0, len(cleaned), PIECE_CHARACTERS):
             parser.feed(cleaned[position : position + PIECE_CHARACTERS])
             yield from _read_entries(parser)
         parser.close()
     yield from _read_entries(parser)
+
+
+def _escape_ampersands(text: str) -> str:
+    """Return the XML with ampersands that start no reference of XML's own escaped, except where CDATA means them."""
+    outside, *sections = text.split(CDATA_START)
+    pieces = [BARE_AMPERSAND.sub("&amp;", outside)]
+    for section in sections:
+        inside, end, outside = section.partition("]]>")
+        pieces += [CDATA_START, inside, end, BARE_AMPERSAND.sub("&amp;", outside)]
+    return "".join(pieces)
 
 
 def _read_entries(parser: etree.XMLPullParser) -> Iterator[tuple[bool, str]]:

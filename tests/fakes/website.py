@@ -1,6 +1,5 @@
 """A small website on loopback, scripted per test: what each path answers, and what was really asked of it."""
 
-import gzip
 import ssl
 import threading
 import time
@@ -57,11 +56,6 @@ def redirect(location: str, status: int = 302, **headers: str) -> Answer:
     """Return an answer that sends the client elsewhere; keywords are further headers, `Set_Cookie="ok=1"`."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Answer(status=status, headers={"Location": location, **named})
-
-
-def zipped(body: bytes, **fields) -> Answer:
-    """Return an answer whose body is sent compressed and says so."""
-    return Answer(gzip.compress(body), headers={"Content-Encoding": "gzip"}, **fields)
 
 
 class Website:
@@ -132,6 +126,7 @@ def _split_host(path: str) -> tuple[str, str]:
 def _handler_of(website: Website) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two packets; the second would wait for 40 ms
 
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

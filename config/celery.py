@@ -1,55 +1,97 @@
 """The worker: Celery on an embedded broker in the data folder, or on the one CELERY_BROKER_URL names.
 
 A message only wakes a worker up. Which work there is stands in the jobs' rows, so every worker also looks for jobs that
-nobody works on: when it starts, and every half minute.
+nobody works on: when it starts, and then as often as a lease lasts.
 """
 
+import logging
 import os
+import signal
+import sys
+import threading
 
 from celery import Celery, bootsteps
 from django.conf import settings
-from kombu.utils.url import maybe_sanitize_url
+from django.db import connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+logger = logging.getLogger(__name__)
+
+# Set by `serve` for the worker it starts: a worker whose parent was killed ends too.
+PARENT_VARIABLE = "SITEWISE_SERVE_PID"
+POLLING_SECONDS = 0.5
+# Threads share the embedder's memory, and a job mostly waits: for a website, an LLM, or arithmetic outside the GIL.
+WORKER_COMMAND = (
+    *(sys.executable, "-m", "celery", "--app", "config.celery", "--quiet", "worker"),
+    *("--pool", "threads", "--concurrency", "2", "--loglevel", "WARNING"),
+    *("--without-gossip", "--without-mingle", "--without-heartbeat"),
+)
 
 
 def _broker_options() -> dict:
     """Return Celery's settings for the broker: files in the data folder when no broker is named."""
     if settings.CELERY_BROKER_URL:
         return {"broker_url": settings.CELERY_BROKER_URL}
-    folders = {
-        "data_folder_in": settings.BROKER_DIR / "messages",
-        "data_folder_out": settings.BROKER_DIR / "messages",
-        "control_folder": settings.BROKER_DIR / "control",
-    }
-    for folder in folders.values():
+    messages, control = settings.BROKER_DIR / "messages", settings.BROKER_DIR / "control"
+    for folder in (messages, control):
         folder.mkdir(parents=True, exist_ok=True)
-    options = {name: str(folder) for name, folder in folders.items()}
-    return {"broker_url": "filesystem://", "broker_transport_options": options}
+    return {
+        "broker_url": "filesystem://",
+        "broker_transport_options": {
+            "data_folder_in": str(messages),
+            "data_folder_out": str(messages),
+            "control_folder": str(control),
+            "polling_interval": POLLING_SECONDS,
+        },
+        # Remote control would leave a queue of files behind for each worker that ever ran.
+        "worker_enable_remote_control": False,
+    }
 
 
-class TakeUpAbandonedJobs(bootsteps.StartStopStep):
-    """A step of the worker that looks for jobs nobody works on, at its start and every half lease thereafter."""
+class LookForJobs(bootsteps.StartStopStep):
+    """A step of the worker: looks for jobs that nobody works on, and hands its own back when the worker ends."""
 
-    requires = frozenset({"celery.worker.components:Timer"})
+    # Started after the pool, and so stopped before it: the pool waits for its threads, which end once handed back.
+    requires = frozenset({"celery.worker.components:Pool"})
+
+    def __init__(self, worker, **options):
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look_repeatedly, name="look-for-jobs", daemon=True)
 
     def start(self, worker):
-        from crawler.tasks import take_up_abandoned_jobs
-
-        worker.timer.call_after(0, take_up_abandoned_jobs)
-        self.timer = worker.timer.call_repeatedly(settings.SITEWISE_LEASE_SECONDS, take_up_abandoned_jobs)
+        self._thread.start()
 
     def stop(self, worker):
-        self.timer.cancel()
+        from models_app.jobs import hand_back_jobs
+
+        self._ended.set()
+        hand_back_jobs()
+
+    terminate = stop
+
+    def _look_repeatedly(self):
+        from crawler.tasks import take_up_abandoned_jobs
+
+        while not self._ended.is_set():
+            try:
+                take_up_abandoned_jobs()
+            except Exception:  # a database that is busy or being migrated: the next look finds it well
+                logger.exception("The look for open jobs failed.")
+            finally:
+                connections.close_all()
+            if _is_orphan():
+                os.kill(os.getpid(), signal.SIGTERM)
+            self._ended.wait(settings.SITEWISE_LEASE_SECONDS)
+
+
+def _is_orphan() -> bool:
+    parent = os.environ.get(PARENT_VARIABLE)
+    return parent is not None and os.getppid() != int(parent)
 
 
 app = Celery("sitewise")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(_broker_options())
-app.steps["worker"].add(TakeUpAbandonedJobs)
+app.steps["worker"].add(LookForJobs)
 app.autodiscover_tasks()
-
-
-def broker_name() -> str:
-    """Return the broker's address without its password, for messages."""
-    return maybe_sanitize_url(app.conf.broker_url)

@@ -3,7 +3,12 @@
 from django.db import models
 
 from models_app.jobs import Job
-from models_app.models import MLModel
+from models_app.models import MLModel, TrainingSnippet
+
+MAX_NOTES = 50
+URL_LENGTH = 2_000
+TITLE_LENGTH = 1_000
+REASON_LENGTH = 200
 
 
 class Import(Job):
@@ -15,9 +20,9 @@ class Import(Job):
         EMBEDDING = "embedding", "Making vectors"
 
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="imports")
-    address = models.CharField(max_length=2_000, help_text="The start address as it was typed.")
-    start_url = models.CharField(max_length=2_000, blank=True, help_text="Where its redirects end.")
-    scope = models.CharField(max_length=2_000, blank=True, help_text="The part of the site that was crawled.")
+    address = models.CharField(max_length=URL_LENGTH, help_text="The start address as it was typed.")
+    start_url = models.CharField(max_length=URL_LENGTH, blank=True, help_text="Where its redirects end.")
+    scope = models.CharField(max_length=URL_LENGTH, blank=True, help_text="The part of the site that was crawled.")
     max_pages = models.PositiveIntegerField()
     delay_seconds = models.FloatField(default=0)
     import_images = models.BooleanField(default=True)
@@ -25,9 +30,9 @@ class Import(Job):
     phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.READING)
     done_count = models.PositiveIntegerField(default=0, help_text="Steps of the phase that are done.")
     total_count = models.PositiveIntegerField(default=0, help_text="Steps of the phase known so far.")
-    notes = models.JSONField(
-        default=list, help_text="What a person should know: odd sitemaps, limits reached."
-    )
+    notes = models.JSONField(default=list, help_text="What a person should know: odd sitemaps, limits reached.")
+
+    task_name = "crawler.run_import"
 
     class Meta(Job.Meta):
         constraints = [
@@ -41,6 +46,22 @@ class Import(Job):
     def __str__(self):
         return f"{self.address} into {self.model}"
 
+    def note_progress(self, **fields) -> None:
+        """Save what the dialog shows while the import runs; nothing once another worker has taken it."""
+        for name, value in fields.items():
+            setattr(self, name, value)
+        Import.objects.filter(pk=self.pk, lease=self.lease).update(**fields)
+
+    def add_note(self, text: str) -> None:
+        """Add a sentence to the import's report, once."""
+        if text not in self.notes and len(self.notes) < MAX_NOTES:
+            self.note_progress(notes=[*self.notes, text])
+
+    def pages_by_state(self) -> dict[str, int]:
+        """Return how many of its pages are in each state; states without a page are left out."""
+        counts = self.pages.order_by("state").values_list("state").annotate(count=models.Count("pk"))
+        return dict(counts)
+
 
 class Page(models.Model):
     """One address met by an import, and what came of it."""
@@ -49,25 +70,24 @@ class Page(models.Model):
         FOUND = "found", "Found, not read yet"
         READ = "read", "Read, not split yet"
         DONE = "done", "Imported"
-        SAME = "same", "Same text as another page"
+        SAME = "same", "Leads to another page, or has its text"
         SKIPPED = "skipped", "Skipped"
         FAILED = "failed", "Failed"
 
     job = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="pages")
-    url = models.CharField(max_length=2_000)
+    url = models.CharField(max_length=URL_LENGTH)
     final_url = models.CharField(
-        max_length=2_000, blank=True, help_text="After redirects: where it is stored."
+        max_length=URL_LENGTH, blank=True, help_text="The address its text is stored under: its own, or another page's."
     )
-    depth = models.PositiveIntegerField(default=0)
+    depth = models.PositiveIntegerField(default=0, help_text="How many links it is away from the start.")
     state = models.CharField(max_length=10, choices=State.choices, default=State.FOUND)
-    reason = models.CharField(max_length=200, blank=True, help_text="Why it was skipped or failed.")
-    title = models.CharField(max_length=1_000, blank=True)
+    reason = models.CharField(max_length=REASON_LENGTH, blank=True, help_text="Why it was skipped or failed, in short.")
+    title = models.CharField(max_length=TITLE_LENGTH, blank=True)
     markdown = models.TextField(blank=True)
-    landmarks = models.JSONField(
-        default=list, help_text="Markdown of what the author marked as not the page's own."
-    )
-    content_hash = models.CharField(max_length=64, blank=True)
-    snippet_count = models.PositiveIntegerField(default=0)
+    landmarks = models.JSONField(default=list, help_text="Markdown of what the author marked as not the page's own.")
+    content_hash = models.CharField(max_length=64, blank=True, help_text="Of the words it shows.")
+    split_hash = models.CharField(max_length=64, blank=True, help_text="Of all that its snippets were made from.")
+    snippet_count = models.PositiveIntegerField(default=0, help_text="Of a failed page: its old snippets still stand.")
     report = models.JSONField(default=dict, help_text="How it was selected and split, and what to look at.")
 
     class Meta:
@@ -77,3 +97,16 @@ class Page(models.Model):
 
     def __str__(self):
         return self.url
+
+    def note_failure(self, reason: str, message: str) -> None:
+        """Record why the page was not imported; what an earlier import made of it stands."""
+        self.snippet_count = TrainingSnippet.objects.filter(
+            model=self.job.model_id, uri=self.url, source=TrainingSnippet.Source.CRAWL
+        ).count()
+        self.end(self.State.FAILED, reason, message)
+
+    def end(self, state: "Page.State", reason: str, message: str) -> None:
+        """Record that the page has no text of its own to import, and why."""
+        self.state, self.reason = state, reason[:REASON_LENGTH]
+        self.report["message"] = message
+        self.save()

@@ -1,25 +1,32 @@
 """Long work that survives its worker: a job's row is the truth, a lease says who works on it.
 
-A message that comes late, twice or never changes nothing: whoever holds the lease works, and a lease that has run out is
-taken by the next worker. What the work is stands in the models that inherit from Job.
+A message that comes late, twice or never changes nothing: whoever holds the lease works, and a lease that has run out
+is taken by the next worker. What the work is stands in the models that inherit from Job.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
+from celery import current_app
 from django.conf import settings
-from django.db import DatabaseError, models
+from django.db import DatabaseError, connections, models
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from tenants.models import Tenant
 from tenants.store import StoreNotReady, activated, active_store, on_tenant_commit
 
 logger = logging.getLogger(__name__)
+
+# A message older than this has woken nobody, and the workers' own look for open jobs has replaced it.
+MESSAGE_SECONDS = 60
+WAIT_STEP_SECONDS = 0.25
+
+_is_worker_leaving = threading.Event()
 
 
 class JobFailed(Exception):
@@ -34,6 +41,10 @@ class JobLost(Exception):
     """The lease ran out and another worker has taken the job."""
 
 
+class WorkerLeaves(Exception):
+    """This process was asked to end: the job goes back for another worker to go on with."""
+
+
 class Job(models.Model):
     """A queued, running or ended piece of long work."""
 
@@ -45,14 +56,11 @@ class Job(models.Model):
         STOPPED = "stopped", "Stopped"
 
     OPEN_STATES = (State.QUEUED.value, State.RUNNING.value)
+    task_name = ""  # of the worker's task that does jobs of this kind
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    message = models.TextField(
-        blank=True, help_text="How it ended, or what it is doing, for a person to read."
-    )
-    lease = models.CharField(
-        max_length=32, blank=True, help_text="The token of the worker that holds the job."
-    )
+    message = models.TextField(blank=True, help_text="How it ended, or what it is doing, for a person to read.")
+    lease = models.CharField(max_length=32, blank=True, help_text="The token of the worker that holds the job.")
     leased_until = models.DateTimeField(null=True, blank=True)
     is_stop_requested = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -70,9 +78,7 @@ class Job(models.Model):
     @property
     def is_interrupted(self) -> bool:
         """Whether its worker is gone: the next worker takes it up."""
-        return self.state == self.State.RUNNING and (
-            self.leased_until is None or self.leased_until < timezone.now()
-        )
+        return self.state == self.State.RUNNING and (self.leased_until is None or self.leased_until < timezone.now())
 
     @property
     def seconds(self) -> float:
@@ -93,44 +99,43 @@ class Job(models.Model):
         """Return the job with its lease taken, or None when it is not there to be taken."""
         now = timezone.now()
         lease = uuid4().hex
+        # One statement: of two workers that come at once, one changes the row and the other finds it leased.
         taken = (
-            cls.abandoned()
-            .filter(pk=pk)
-            .update(state=cls.State.RUNNING, lease=lease, leased_until=now + _lease_time())
+            cls.abandoned().filter(pk=pk).update(state=cls.State.RUNNING, lease=lease, leased_until=now + _lease_time())
         )
         if not taken:
             return None
-        job = cls.objects.get(pk=pk)
-        if job.started_at is None:
-            job.started_at = now
-            job.save(update_fields=["started_at"])
-        return job
+        cls.objects.filter(pk=pk, started_at=None).update(started_at=now)
+        return cls.objects.filter(pk=pk, lease=lease).first()
 
-    def wake_worker(self, task) -> None:
-        """Send the job's message once its row is committed. Without a broker the next look for open jobs finds it."""
+    def wake_worker(self) -> None:
+        """Send the job's message once its row is committed; never when it is rolled back."""
         store = active_store()
-
-        def send():
-            try:
-                task.delay(store.tenant_id, self.pk)
-            except OperationalError:
-                logger.warning("The broker is away; job %s waits for a worker that looks for it.", self.pk)
-
-        on_tenant_commit(send)
+        on_tenant_commit(lambda: send_message(type(self), store.tenant_id, self.pk))
 
     def request_stop(self) -> None:
         """Ask the worker to stop; a job that nobody works on is stopped at once."""
-        rows = type(self).objects.filter(pk=self.pk, state__in=self.OPEN_STATES)
-        rows.update(is_stop_requested=True)
-        if type(self).abandoned().filter(pk=self.pk).exists():
-            rows.update(state=self.State.STOPPED, ended_at=timezone.now(), message="Stopped.")
+        type(self).objects.filter(pk=self.pk, state__in=self.OPEN_STATES).update(is_stop_requested=True)
+        self.end_if_abandoned("Stopped.")
+
+    def end_if_abandoned(self, message: str) -> bool:
+        """Stop the job when nobody works on it; returns whether it did."""
+        now = timezone.now()
+        rows = type(self).abandoned().filter(pk=self.pk)
+        return bool(rows.update(state=self.State.STOPPED, ended_at=now, leased_until=None, message=message))
 
     def finish(self, state: "Job.State", message: str) -> None:
         """End the job, unless another worker has taken it meanwhile."""
-        self.state, self.message, self.ended_at = state, message, timezone.now()
-        type(self).objects.filter(pk=self.pk, lease=self.lease).update(
-            state=state, message=message, ended_at=self.ended_at, leased_until=None
-        )
+        self._give_up_lease(state=state, message=message, ended_at=timezone.now())
+
+    def hand_back(self) -> None:
+        """Let another worker go on with the job at once."""
+        self._give_up_lease(state=self.State.QUEUED, lease="")
+
+    def _give_up_lease(self, **fields) -> None:
+        type(self).objects.filter(pk=self.pk, lease=self.lease).update(leased_until=None, **fields)
+        for name, value in fields.items():
+            setattr(self, name, value)
 
     @contextmanager
     def leased(self) -> Iterator["Lease"]:
@@ -160,24 +165,40 @@ class Lease:
         self._thread.join()
 
     def check(self) -> None:
-        """Raise JobStopped or JobLost when the work must end here."""
-        if self._loss is not None:
-            raise self._loss
-        self._loss = self._standing()
-        if self._loss is not None:
-            raise self._loss
+        """Raise JobStopped, JobLost or WorkerLeaves when the work must end here.
+
+        Called first in a transaction that writes, it keeps a worker that was lost from writing over its successor.
+        """
+        loss = self._loss or self._standing()
+        if loss is not None:
+            self._loss = loss
+            raise loss
+        if _is_worker_leaving.is_set():
+            raise WorkerLeaves
+
+    def wait(self, seconds: float) -> None:
+        """Wait between two steps, as `check` allows."""
+        end = time.monotonic() + seconds
+        self.check()
+        while (left := end - time.monotonic()) > 0:
+            _is_worker_leaving.wait(min(left, WAIT_STEP_SECONDS))
+            self.check()
 
     def _keep(self) -> None:
-        while not self._ended.wait(settings.SITEWISE_LEASE_SECONDS / 3):
-            try:
-                with activated(self._store):
-                    self._loss = self._standing() or self._renew()
-            except StoreNotReady:
-                self._loss = JobStopped("The tenant is gone.")
-            except DatabaseError:
-                continue  # a busy store: the next round renews, a third of the lease later
-            if self._loss is not None:
-                return
+        try:
+            while self._loss is None and not self._ended.wait(settings.SITEWISE_LEASE_SECONDS / 3):
+                self._loss = self._try_to_renew()
+        finally:
+            connections.close_all()  # those of this thread: nobody else closes them
+
+    def _try_to_renew(self) -> Exception | None:
+        try:
+            with activated(self._store):
+                return self._standing() or self._renew()
+        except StoreNotReady:
+            return JobStopped("The tenant is gone.")
+        except DatabaseError:
+            return None  # a busy store: the next round renews, a third of the lease later
 
     def _standing(self) -> Exception | None:
         if not Tenant.objects.filter(pk=self._store.tenant_id, is_suspended=False).exists():
@@ -190,15 +211,15 @@ class Lease:
         return JobStopped("Stopped.") if row["is_stop_requested"] else None
 
     def _renew(self) -> Exception | None:
-        rows = type(self._job).objects.filter(pk=self._job.pk, lease=self._job.lease)
-        return (
-            None
-            if rows.update(leased_until=timezone.now() + _lease_time())
-            else JobLost("The lease is gone.")
-        )
+        rows = type(self._job).objects.filter(pk=self._job.pk, lease=self._job.lease, state=Job.State.RUNNING)
+        rows.update(leased_until=timezone.now() + _lease_time())
+        return None
 
 
-def perform(job_class: type[Job], tenant_id: int, pk: int, work: Callable[[Job, Lease], str]) -> Job | None:
+Work = Callable[[Job, Lease], str]
+
+
+def perform(job_class: type[Job], tenant_id: int, pk: int, work: Work) -> Job | None:
     """Do a job if it is there to be taken, and record how it ended; returns the job as it ended, or None.
 
     `work` gets the job and its lease, and returns the message for the person who started it.
@@ -210,28 +231,64 @@ def perform(job_class: type[Job], tenant_id: int, pk: int, work: Callable[[Job, 
         with activated(tenant):
             job = job_class.take(pk)
             if job is not None:
-                _perform_taken(job, work)
+                perform_taken(job, work)
             return job
-    except StoreNotReady:
-        logger.warning("Tenant %s has no usable store: job %s waits.", tenant.slug, pk)
+    except StoreNotReady as error:
+        logger.warning("Job %s waits: %s", pk, error)
         return None
 
 
-def _perform_taken(job: Job, work: Callable[[Job, Lease], str]) -> None:
+def perform_taken(job: Job, work: Work) -> None:
+    """Do a job whose lease is held, in the active store, and record how it ended."""
     with job.leased() as lease:
         try:
             job.finish(job.State.DONE, work(job, lease))
-        except JobStopped as error:
-            job.finish(job.State.STOPPED, str(error))
-        except JobLost:
-            logger.warning("Job %s of %s went on elsewhere.", job.pk, type(job).__name__)
-        except JobFailed as error:
-            job.finish(job.State.FAILED, str(error))
+        except KeyboardInterrupt:
+            job.finish(job.State.STOPPED, "Stopped from the keyboard.")
+            raise
         except Exception as error:
-            # The person who waits must see that it ended, whatever went wrong; the operator gets the traceback.
-            logger.exception("Job %s of %s failed.", job.pk, type(job).__name__)
+            # The person who waits must see that it ended, whatever went wrong.
+            _record_end(job, _cause(error, lease))
+
+
+def send_message(job_class: type[Job], tenant_id: int, pk: int) -> None:
+    """Tell the workers of a job. A message may be lost without harm: workers look for open jobs themselves."""
+    try:
+        current_app.send_task(job_class.task_name, (tenant_id, pk), expires=MESSAGE_SECONDS)
+    except Exception as error:  # whatever a broker raises: what was committed stands, and is found without a message
+        logger.warning("The broker is away (%s); job %s waits for a worker that looks for it.", error, pk)
+
+
+def hand_back_jobs() -> None:
+    """Make every job of this process end at its next step, for another worker to go on with."""
+    _is_worker_leaving.set()
+
+
+def _cause(error: Exception, lease: Lease) -> Exception:
+    """Return why the work ended: often an error of the database is but the trace of a deleted model or tenant."""
+    try:
+        lease.check()
+    except (JobStopped, JobLost, WorkerLeaves) as cause:
+        return cause
+    except DatabaseError:
+        return error
+    return error
+
+
+def _record_end(job: Job, error: Exception) -> None:
+    match error:
+        case WorkerLeaves():
+            job.hand_back()
+        case JobLost():
+            logger.warning("Job %s of %s went on elsewhere.", job.pk, type(job).__name__)
+        case JobStopped():
+            job.finish(job.State.STOPPED, str(error))
+        case JobFailed():
+            job.finish(job.State.FAILED, str(error))
+        case _:
+            logger.error("Job %s of %s failed.", job.pk, type(job).__name__, exc_info=error)
             job.finish(
-                job.State.FAILED, f"Something unexpected went wrong ({type(error).__name__}: {error})."
+                job.State.FAILED, f"Something unexpected went wrong ({type(error).__name__}: {error}). Start it again."
             )
 
 

@@ -75,9 +75,7 @@ class MLModel(models.Model):
     website = models.CharField(max_length=500, blank=True)
     recrawl_days = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     logs_questions = models.BooleanField(default=True)
-    monthly_request_cap = models.PositiveIntegerField(
-        null=True, blank=True, validators=[MinValueValidator(1)]
-    )
+    monthly_request_cap = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
 
     class Meta:
         ordering = ["name", "slug"]
@@ -138,9 +136,7 @@ class TrainingSnippet(models.Model):
     position = models.PositiveIntegerField(default=0, help_text="Its place on the page, from 0.")
     source_hash = models.CharField(max_length=64, blank=True, help_text="Of the text as it was imported.")
     is_edited = models.BooleanField(default=False, help_text="The owner changed what was imported.")
-    embedded_in = models.CharField(
-        max_length=100, blank=True, help_text="The embedding space its vector lies in."
-    )
+    embedded_in = models.CharField(max_length=100, blank=True, help_text="The embedding space its vector lies in.")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
@@ -161,6 +157,8 @@ class Vectorising(Job):
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="vectorisings")
     done_count = models.PositiveIntegerField(default=0)
     total_count = models.PositiveIntegerField(default=0)
+
+    task_name = "models_app.vectorise"
 
     class Meta(Job.Meta):
         constraints = [

@@ -15,13 +15,13 @@ def start_vectorising(model: MLModel) -> Vectorising:
     try:
         with tenant_atomic():
             job = Vectorising.objects.create(model=model)
-            job.wake_worker(vectorise)
+            job.wake_worker()
             return job
     except IntegrityError:
         return Vectorising.objects.get(model=model, state__in=Vectorising.OPEN_STATES)
 
 
-@shared_task(name="models_app.vectorise")
+@shared_task(name=Vectorising.task_name)
 def vectorise(tenant_id: int, pk: int) -> None:
     """Do the vectorising of this row, if nobody else does."""
     perform(Vectorising, tenant_id, pk, make_vectors)

@@ -1,0 +1,122 @@
+"""Which page comes next: each address of the site once, in the order found, up to the limits of the import.
+
+The rows of the import's pages are the frontier: a taken-up import goes on where it was. What belongs to the site is
+site.py's question, how an address is written page_urls.py's.
+"""
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlsplit
+
+from django.db.models import QuerySet
+
+from crawler.models import URL_LENGTH, Import, Page
+from crawler.page_urls import has_repeating_path, normalise_url
+from crawler.site import OUT_OF_SCOPE, SiteRules
+
+State = Page.State
+
+REPEATING_PATH = "repeating path"
+TOO_DEEP = "too deep"
+ALIKE_QUERIES = "like other queries"
+
+BATCH = 500
+MAX_DEPTH = 100
+# Addresses an import may note for each page it may read: a site of endless links ends here.
+ADDRESSES_PER_PAGE = 20
+# When this many queries of one path have led to texts known already, its other queries are not asked.
+MAX_ALIKE_QUERIES = 20
+READ_STATES = (State.READ, State.DONE, State.SAME)
+
+
+class Frontier:
+    """The pages of one import that are still to be read; iterating gives each and expects its state to change."""
+
+    def __init__(self, job: Import, rules: SiteRules):
+        self._job, self._rules = job, rules
+        self._site = urlsplit(rules.start_url)
+        # Where the start itself repeats a part of its path, that is how the site is made.
+        self._refuses_repeats = not has_repeating_path(rules.start_url)
+
+    def __iter__(self) -> Iterator[Page]:
+        while page := self._next():
+            yield page
+
+    def address_of(self, url: str) -> str | None:
+        """Return the one way this import writes the address: with the site's own scheme and host."""
+        address = normalise_url(url)
+        if address is None:
+            return None
+        parts = urlsplit(address)
+        if parts.netloc in self._rules.hosts:
+            parts = parts._replace(scheme=self._site.scheme, netloc=self._site.netloc)
+        return parts.geturl()
+
+    def add(self, urls: Iterable[str], depth: int, is_listed: bool = False) -> None:
+        """Note the addresses that belong to the site and are new.
+
+        Those not to be asked are noted as skipped, with the reason. `is_listed` says that the owner lists them, in a
+        sitemap: what looks like a trap in a link is meant there.
+        """
+        room = self._job.max_pages * ADDRESSES_PER_PAGE - self._job.pages.count()
+        rows = [page for page in self._rows(urls, depth, is_listed) if page is not None]
+        if len(rows) > room:
+            self._job.add_note(
+                f"More than {self._job.max_pages * ADDRESSES_PER_PAGE:,} addresses were found; the rest was left out."
+            )
+        Page.objects.bulk_create(rows[: max(room, 0)], batch_size=BATCH, ignore_conflicts=True)
+
+    def is_read(self, url: str) -> bool:
+        """Return whether this import has had the page of this address already."""
+        return self._job.pages.filter(url=self.address_of(url), state__in=READ_STATES).exists()
+
+    @property
+    def read_count(self) -> int:
+        """How many addresses have answered with a page."""
+        return self._job.pages.filter(state__in=READ_STATES).count()
+
+    @property
+    def progress(self) -> dict[str, int]:
+        """The import's counts: addresses that are settled, and all that will be as far as is known."""
+        settled = self._job.pages.exclude(state=State.FOUND).count()
+        will_be_read = min(self.left.count(), max(self._job.max_pages - self.read_count, 0))
+        return {"done_count": settled, "total_count": settled + will_be_read}
+
+    @property
+    def left(self) -> QuerySet[Page]:
+        """The pages that wait to be read."""
+        return self._job.pages.filter(state=State.FOUND).order_by("id")
+
+    def _rows(self, urls: Iterable[str], depth: int, is_listed: bool) -> Iterator[Page | None]:
+        for address in dict.fromkeys(map(self.address_of, urls)):
+            refusal = self._rules.refusal(address) if address else OUT_OF_SCOPE
+            if refusal == OUT_OF_SCOPE:
+                continue
+            if len(address) > URL_LENGTH:
+                self._job.add_note(f"Addresses of more than {URL_LENGTH:,} characters were left out.")
+                continue
+            reason = refusal or self._trap(address, depth, is_listed) or ""
+            state = State.SKIPPED if reason else State.FOUND
+            yield Page(job=self._job, url=address, depth=depth, state=state, reason=reason)
+
+    def _trap(self, address: str, depth: int, is_listed: bool) -> str | None:
+        if self._refuses_repeats and not is_listed and has_repeating_path(address):
+            return REPEATING_PATH
+        return TOO_DEEP if depth > MAX_DEPTH else None
+
+    def _next(self) -> Page | None:
+        if self.read_count >= self._job.max_pages:
+            return None
+        while page := self.left.first():
+            if not self._is_alike(page):
+                return page
+            Page.objects.filter(pk=page.pk).update(state=State.SKIPPED, reason=ALIKE_QUERIES)
+        return None
+
+    def _is_alike(self, page: Page) -> bool:
+        """Return whether so many other queries of its path told nothing new that this one is not asked either."""
+        path, mark, _ = page.url.partition("?")
+        if not mark:
+            return False
+        # "@" is the character after "?": the range holds all queries of the path, and the index serves it.
+        queries = self._job.pages.filter(url__gte=f"{path}?", url__lt=f"{path}@")
+        return queries.filter(state=State.SAME).count() >= MAX_ALIKE_QUERIES

@@ -1,11 +1,13 @@
 """Makes the embeddings that are missing: in batches, resumable at any point, never under a transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import numpy as np
 
 from models_app import index
 from models_app.embedder import embed_passages, space_of
 from models_app.models import MLModel, TrainingSnippet
-from models_app.snippets import embedded_text, missing_vectors, vector_counts
+from models_app.snippets import Draft, embedded_text, missing_vectors, vector_counts
 from tenants.store import tenant_atomic
 
 BATCH = 32
@@ -28,6 +30,32 @@ def vectorise_missing(
         made += _embed(model, batch)
         progress(*vector_counts(model))
     return made
+
+
+def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str, np.ndarray]:
+    """Return the vectors, by text, of the drafts that are about to replace snippets which have theirs.
+
+    A page that is found by meaning stays so while it is replaced: `store_vectors` puts them in place in the same
+    transaction. Empty for a page that is new. Raises EmbeddingError, and then nothing has changed.
+    """
+    if not model.needs_vectors:
+        return {}
+    standing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL, embedded_in=space_of(model).name)
+    known = {embedded_text(snippet) for snippet in standing}
+    texts = [text for text in map(embedded_text, drafts) if text not in known]
+    return dict(zip(texts, embed_passages(model, texts), strict=True)) if known and texts else {}
+
+
+def store_vectors(model: MLModel, uri: str, vectors: dict[str, np.ndarray]) -> None:
+    """Give the page's snippets the vectors that were made of their texts ahead."""
+    space = space_of(model).name
+    missing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL).exclude(embedded_in=space)
+    texts = {snippet.pk: embedded_text(snippet) for snippet in missing} if vectors else {}
+    ids = [pk for pk, text in texts.items() if text in vectors]
+    if ids:
+        with tenant_atomic():
+            index.put_vectors(model.pk, space, ids, np.stack([vectors[texts[pk]] for pk in ids]))
+            TrainingSnippet.objects.filter(pk__in=ids).update(embedded_in=space)
 
 
 def _embed(model: MLModel, batch: list[TrainingSnippet]) -> int:

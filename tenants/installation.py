@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
-from django.db import IntegrityError, connection, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from tenants.models import Membership, Role, Tenant
@@ -17,8 +17,15 @@ from tenants.store import StoreNotReady, activated, create_store, delete_store, 
 logger = logging.getLogger(__name__)
 
 
+class ControlDatabaseBroken(Exception):
+    """Users, tenants and keys cannot be read, so that nothing can be done at all."""
+
+
 def prepare() -> list[StoreNotReady]:
-    """Make and migrate what the data folder lacks; returns the stores that failed, which stay closed."""
+    """Make and migrate what the data folder lacks; returns the stores that failed, which stay closed.
+
+    Raises ControlDatabaseBroken when not even that can be told.
+    """
     failures = []
     with _alone():
         migrate_control_database()
@@ -31,10 +38,14 @@ def prepare() -> list[StoreNotReady]:
 
 
 def migrate_control_database() -> None:
-    """Make or migrate the tables of users, tenants, members and keys."""
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", verbosity=0, interactive=False)
+    """Make or migrate the tables of users, tenants, members and keys; raises ControlDatabaseBroken."""
+    try:
+        executor = MigrationExecutor(connection)
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", verbosity=0, interactive=False)
+    except DatabaseError as error:
+        name = connection.settings_dict["NAME"]
+        raise ControlDatabaseBroken(f"The control database {name} cannot be used: {error}.") from error
 
 
 def bring_up_to_date(tenant: Tenant) -> bool:

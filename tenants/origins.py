@@ -20,7 +20,7 @@ def read_origin(entry: str) -> str:
 
     A host without a scheme is taken as https, a loopback one as http. Raises OriginRefused.
     """
-    text = entry.strip().rstrip("/").lower()
+    text = entry.strip().removesuffix("/").lower()
     if text.startswith("*."):
         return _read_wildcard(entry, text)
     if "://" not in text:

@@ -4,7 +4,6 @@ import json
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError
 
 from tenants import installation
 from tenants.models import Tenant
@@ -23,7 +22,7 @@ class ReportingCommand(BaseCommand):
             report = self.report(failures=failures, **options)
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from error
-        except (StoreNotReady, DatabaseError, OSError) as error:
+        except (installation.ControlDatabaseBroken, StoreNotReady, OSError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps(report, ensure_ascii=False) if options["json"] else self.as_text(report))
 

@@ -67,21 +67,22 @@ class _GraphWriter:
 
     def _layer(self, states: str, prefix: str, output: str | None) -> str:
         """Add one transformer layer: attention, then two dense steps, each added to what went in and normalised."""
-        attended = self._product(self._attention(states, prefix), *self._dense(f"{prefix}ao"))
-        states = self._add_and_norm(attended, states, f"{prefix}ao", f"{prefix}aln")
-        inner = self._product(states, *self._dense(f"{prefix}fi"), self._bias(f"{prefix}fi"))
-        inner = self._evened_product(self._node("Gelu", inner, domain=FUSED), *self._dense(f"{prefix}fo"))
-        return self._add_and_norm(inner, states, f"{prefix}fo", f"{prefix}oln", output)
+        weights, bias = self._dense(f"{prefix}ao")
+        attended = self._product(self._attention(states, prefix), f"{prefix}ao", weights)
+        states = self._add_and_norm(attended, states, self._constant(f"{prefix}ao.b", bias), f"{prefix}aln")
+        inner = self._product(states, f"{prefix}fi", *self._dense(f"{prefix}fi"))
+        weights, bias = self._dense(f"{prefix}fo")
+        inner = self._evened_product(self._node("Gelu", inner, domain=FUSED), f"{prefix}fo", weights)
+        return self._add_and_norm(inner, states, self._constant(f"{prefix}fo.b", bias), f"{prefix}oln", output)
 
     def _attention(self, states: str, prefix: str) -> str:
-        pack = self._pack
-        # Queries, keys and values in one product. The queries' weights carry the factor 1 / sqrt(head width).
-        shrink = (pack.width // pack.heads) ** -0.5
-        parts = [(name, shrink if name == "q" else 1.0) for name in "qkv"]
-        weights = [self._dense(f"{prefix}{name}")[1] * factor for name, factor in parts]
-        bias = [self._bias(f"{prefix}{name}") * np.float32(factor) for name, factor in parts]
-        mixed = self._product(states, f"{prefix}qkv", np.concatenate(weights, axis=1), np.concatenate(bias))
-        query, key, value = self._split(mixed, 3)
+        """Add the mixing of all tokens: queries, keys and values in one product, then each head on its own."""
+        parts = [self._dense(f"{prefix}{name}") for name in "qkv"]
+        # The queries carry the factor 1 / sqrt(head width), which saves a step.
+        factors = [np.float32((self._pack.width // self._pack.heads) ** -0.5), 1, 1]
+        weights = np.concatenate([w * factor for (w, _), factor in zip(parts, factors, strict=True)], axis=1)
+        bias = np.concatenate([b * factor for (_, b), factor in zip(parts, factors, strict=True)])
+        query, key, value = self._split(self._product(states, f"{prefix}qkv", weights, bias), len(parts))
         by_head, by_head_transposed = [1, 0, 2], [1, 2, 0]
         query, value = self._heads(query, by_head), self._heads(value, by_head)
         shares = self._node("Softmax", self._node("MatMul", query, self._heads(key, by_head_transposed)), axis=-1)
@@ -91,14 +92,10 @@ class _GraphWriter:
     def _heads(self, states: str, order: list[int]) -> str:
         return self._node("Transpose", self._node("Reshape", states, "split_heads"), perm=order)
 
-    def _dense(self, name: str) -> tuple[str, np.ndarray]:
-        pack = self._pack
-        outputs = pack.inner_width if name.endswith("fi") else pack.width
-        inputs = pack.inner_width if name.endswith("fo") else pack.width
-        return name, pack.weights(f"{name}.w", outputs, inputs).T
-
-    def _bias(self, name: str) -> np.ndarray:
-        return self._pack.floats(f"{name}.b", self._pack.inner_width if name.endswith("fi") else self._pack.width)
+    def _dense(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the (inputs, outputs) weights and the bias of a dense step."""
+        bias = self._pack.floats(f"{name}.b")
+        return self._pack.weights(f"{name}.w", rows=len(bias)).T, bias
 
     def _product(self, states: str, name: str, weights: np.ndarray, bias: np.ndarray | None = None) -> str:
         """Multiply by weights of eight bits; onnxruntime quantises the states as it runs, all with one scale."""
@@ -117,15 +114,13 @@ class _GraphWriter:
         peaks = self._node("Max", self._node("ReduceMax", states, axes=[-1], keepdims=1), "smallest_peak")
         return self._node("Mul", self._product(self._node("Div", states, peaks), name, weights), peaks)
 
-    def _add_and_norm(self, states: str, skipped: str, dense: str, norm: str, output: str | None = None) -> str:
-        """Add the bias of the dense step that made the states, and what it skipped; then normalise."""
-        constants = [*self._norm(norm), self._constant(f"{dense}.b", self._bias(dense))]
+    def _add_and_norm(self, states: str, skipped: str, bias: str, norm: str, output: str | None = None) -> str:
+        """Add the bias of the dense step that made the states, and what that step skipped; then normalise."""
         options = {"domain": FUSED, "epsilon": self._pack.epsilon, "output": output}
-        return self._node("SkipLayerNormalization", states, skipped, *constants, **options)
+        return self._node("SkipLayerNormalization", states, skipped, *self._norm(norm), bias, **options)
 
     def _norm(self, name: str) -> list[str]:
-        parts = [f"{name}.w", f"{name}.b"]
-        return [self._constant(part, self._pack.floats(part, self._pack.width)) for part in parts]
+        return [self._constant(part, self._pack.floats(part)) for part in (f"{name}.w", f"{name}.b")]
 
     def _split(self, states: str, count: int) -> list[str]:
         names = [f"{states}.{part}" for part in range(count)]

@@ -84,22 +84,21 @@ class E5Pack:
             tensors[name.decode()] = (kind, n_values, offset)
         return tensors
 
-    def floats(self, name: str, *shape: int) -> np.ndarray:
-        """Return an unquantised tensor, a view into the file."""
+    def floats(self, name: str) -> np.ndarray:
+        """Return an unquantised tensor, flat, a view into the file."""
         _, n_values, offset = self._tensors[name]
-        return np.frombuffer(self.mapping, np.float32, n_values, offset).reshape(shape)
+        return np.frombuffer(self.mapping, np.float32, n_values, offset)
 
-    def blocks(self, name: str, rows: int, columns: int) -> np.ndarray:
+    def blocks(self, name: str, rows: int) -> np.ndarray:
         """Return a quantised tensor as (rows, columns / 32) blocks, a view into the file, for `dequantise`."""
         _, n_values, offset = self._tensors[name]
-        per_row = columns // WEIGHTS_PER_BLOCK
-        return np.frombuffer(self.mapping, Q4_BLOCK, n_values // WEIGHTS_PER_BLOCK, offset).reshape(rows, per_row)
+        return np.frombuffer(self.mapping, Q4_BLOCK, n_values // WEIGHTS_PER_BLOCK, offset).reshape(rows, -1)
 
-    def weights(self, name: str, rows: int, columns: int) -> np.ndarray:
-        """Return a tensor as float32, whichever way it is stored."""
+    def weights(self, name: str, rows: int) -> np.ndarray:
+        """Return a tensor as (rows, columns) float32, whichever way it is stored."""
         if self._tensors[name][0] == FLOAT32:
-            return self.floats(name, rows, columns)
-        return dequantise(self.blocks(name, rows, columns))
+            return self.floats(name).reshape(rows, -1)
+        return dequantise(self.blocks(name, rows))
 
 
 def dequantise(blocks: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ It loads at the first use and gives its memory back on `unload`. All that is lar
 the processes of a machine share it.
 """
 
+import gc
 import threading
 from functools import cache
 from typing import TYPE_CHECKING
@@ -26,9 +27,9 @@ PASSAGE_PREFIX = "passage: "
 class LocalEmbedder:
     """Turns texts into unit vectors. Safe to use from several threads.
 
-    Texts run one by one: on one core a batch is no faster from 64 tokens on (256 tokens: 41 ms alone, 43 ms in a
-    batch of 4), takes more memory, and would make a vector depend on its neighbours, as the activations of a run
-    are quantised together.
+    Texts run one by one. On one core a batch saves time below 64 tokens only (32 tokens: 6 ms alone, 4 ms in a batch
+    of 8; 256 tokens: 41 and 48 ms). It takes more memory, and makes a vector depend on its neighbours, since the
+    activations of one run are quantised together.
     """
 
     dimensions = 384
@@ -60,6 +61,7 @@ class LocalEmbedder:
         """Drop the model and return its memory; the next use loads it again."""
         with self._lock:
             self._network = None
+        gc.collect()  # its cache of words refers to itself
         return_free_memory()
 
     def _loaded(self) -> "_Network":
@@ -79,9 +81,10 @@ class _Network:
     def __init__(self, files: EmbedderFiles):
         self._pack = pack = E5Pack(files.weights)
         self.pieces = Pieces(pack, files.piece_index)
-        self._words = pack.blocks("emb.word", pack.vocabulary, pack.width)
+        self._words = pack.blocks("emb.word", rows=pack.vocabulary)
         # Every token is of the first type, so its vector is added to the positions once and for all.
-        self._positions = pack.floats("emb.pos", pack.positions, pack.width) + pack.floats("emb.type", 2, pack.width)[0]
+        first_type = pack.floats("emb.type")[: pack.width]
+        self._positions = pack.floats("emb.pos").reshape(pack.positions, -1) + first_type
         self._session = _open_session(files)
         self._input_name = self._session.get_inputs()[0].name
 

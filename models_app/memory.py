@@ -1,13 +1,11 @@
 """Gives memory back to the machine that a process holds without needing it."""
 
 import ctypes
-import gc
 import mmap
 
 
 def return_free_memory() -> None:
-    """Collect what is unreachable and give freed memory back; the C library (glibc) keeps it otherwise."""
-    gc.collect()
+    """Give freed memory back, which the C library (glibc) keeps otherwise."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim:
         trim(0)

@@ -24,7 +24,8 @@ LONGEST_PIECE = 16  # characters; build_index refuses a vocabulary with a longer
 UNKNOWN_PENALTY = 10.0  # SentencePiece: an unknown character scores this much less than the rarest piece
 # Text without blanks (Chinese, base64) is cut here, which bounds the work on it; SentencePiece does not cut.
 LONGEST_WORD = 2048
-CACHED_WORDS = 4096
+CACHED_WORDS = 4096  # words repeat; with this many the cache stays under 2 MB
+LONGEST_CACHED_WORD = 32
 
 
 def build_index(pack: E5Pack, path: Path) -> None:
@@ -80,7 +81,7 @@ class Pieces:
         # which the original's table does too.
         for word in unicodedata.normalize("NFC", text).translate(self._replacements).split():
             marked = WORD_MARK + word
-            if len(marked) <= LONGEST_PIECE * 2:
+            if len(marked) <= LONGEST_CACHED_WORD:
                 yield self._split_cached(marked)
             else:
                 for start in range(0, len(marked), LONGEST_WORD):

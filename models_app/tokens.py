@@ -9,6 +9,7 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
+from pathlib import Path
 
 import tiktoken
 from django.conf import settings
@@ -76,6 +77,7 @@ CONTEXT_WINDOWS = {
 
 _lock = threading.Lock()
 _loaded: dict[str, tiktoken.Encoding] = {}
+_reported: set[Path] = set()  # missing rank files that the log already speaks of
 
 
 def count_tokens(text: str, llm_name: str = "") -> int:
@@ -157,7 +159,9 @@ def _load(name: str) -> tiktoken.Encoding | None:
     """Return the encoding, or None when its ranks are not in the models folder: tiktoken would fetch them then."""
     ranks = settings.SITEWISE_MODELS_DIR / RANK_FILES[name].name
     if not has_pinned_content(ranks, RANK_FILES[name]):
-        logger.warning("Token counts are estimates, as %s is missing. Run: %s", ranks, FETCH_COMMAND)
+        if ranks not in _reported:
+            _reported.add(ranks)
+            logger.warning("Token counts are estimates: %s is missing or damaged. Run: %s", ranks, FETCH_COMMAND)
         return None
     os.environ["TIKTOKEN_CACHE_DIR"] = str(settings.SITEWISE_MODELS_DIR)
     parts = ENCODING_CONSTRUCTORS[name]()

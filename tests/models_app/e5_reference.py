@@ -50,39 +50,39 @@ class ReferenceNetwork:
 
     def embed(self, ids: list[int]) -> np.ndarray:
         pack = self._pack
-        states = self._weight("emb.word", pack.vocabulary, pack.width)[ids]
-        states = states + pack.floats("emb.pos", pack.positions, pack.width)[: len(ids)]
-        states = self._norm(states + pack.floats("emb.type", 2, pack.width)[0], "emb.ln")
+        states = self._weight("emb.word", pack.vocabulary)[ids]
+        states = states + self._weight("emb.pos", pack.positions)[: len(ids)] + self._weight("emb.type", 2)[0]
+        states = self._norm(states, "emb.ln")
         for layer in range(pack.layers):
             states = self._layer(states, f"l{layer}")
         mean = states.mean(axis=0)
         return mean / np.linalg.norm(mean)
 
     def _layer(self, states: np.ndarray, name: str) -> np.ndarray:
-        width, inner_width = self._pack.width, self._pack.inner_width
-        query, key, value = (self._heads(self._dense(states, f"{name}.{part}", width, width)) for part in "qkv")
+        query, key, value = (self._heads(self._dense(states, f"{name}.{part}")) for part in "qkv")
         shares = np.exp(query @ key.transpose(0, 2, 1) * query.shape[-1] ** -0.5)
         shares /= shares.sum(axis=-1, keepdims=True)
         context = (shares @ value).transpose(1, 0, 2).reshape(states.shape)
-        states = self._norm(self._dense(context, f"{name}.ao", width, width) + states, f"{name}.aln")
-        inner = gelu(self._dense(states, f"{name}.fi", inner_width, width))
-        return self._norm(self._dense(inner, f"{name}.fo", width, inner_width) + states, f"{name}.oln")
+        states = self._norm(self._dense(context, f"{name}.ao") + states, f"{name}.aln")
+        inner = gelu(self._dense(states, f"{name}.fi"))
+        return self._norm(self._dense(inner, f"{name}.fo") + states, f"{name}.oln")
 
     def _heads(self, states: np.ndarray) -> np.ndarray:
         return states.reshape(len(states), self._pack.heads, -1).transpose(1, 0, 2)
 
-    def _dense(self, states: np.ndarray, name: str, outputs: int, inputs: int) -> np.ndarray:
-        return states @ self._weight(f"{name}.w", outputs, inputs).T + self._pack.floats(f"{name}.b", outputs)
+    def _dense(self, states: np.ndarray, name: str) -> np.ndarray:
+        bias = self._pack.floats(f"{name}.b")
+        return states @ self._weight(f"{name}.w", len(bias)).T + bias
 
-    def _weight(self, name: str, outputs: int, inputs: int) -> np.ndarray:
+    def _weight(self, name: str, rows: int) -> np.ndarray:
         if name not in self._weights:
-            self._weights[name] = self._pack.weights(name, outputs, inputs)
+            self._weights[name] = self._pack.weights(name, rows)
         return self._weights[name]
 
     def _norm(self, states: np.ndarray, name: str) -> np.ndarray:
         centred = states - states.mean(axis=-1, keepdims=True)
         spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + self._pack.epsilon)
-        scale, shift = (self._pack.floats(f"{name}.{part}", self._pack.width) for part in "wb")
+        scale, shift = (self._pack.floats(f"{name}.{part}") for part in "wb")
         return centred / spread * scale + shift
 
 

@@ -1,0 +1,60 @@
+"""The index of the active store: postings and vectors of its models, and the one statement that searches both.
+
+The only raw SQL of retrieval lies in this package. Writers join the caller's transaction, so that rows and index change
+together. What a store on PostgreSQL needs otherwise is decided in here, too.
+"""
+
+from collections.abc import Iterable
+
+from models_app.index import keywords, vectors
+from models_app.index.check import check_model
+from models_app.index.chunks import VectorsRefused
+from models_app.index.keywords import AlreadyIndexed, SnippetText, add_snippets
+from models_app.index.search import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
+from models_app.index.vectors import NotIndexed, drop_space, drop_vectors, ids_with_vectors, put_vectors
+from tenants.store import tenant_atomic
+
+__all__ = [
+    "HYBRID",
+    "KEYWORD",
+    "SEMANTIC",
+    "AlreadyIndexed",
+    "IndexHit",
+    "IndexQuestion",
+    "NotIndexed",
+    "SnippetText",
+    "VectorsRefused",
+    "add_snippets",
+    "check_model",
+    "drop_space",
+    "drop_vectors",
+    "ids_with_vectors",
+    "put_vectors",
+    "rebuild_model",
+    "remove_model",
+    "remove_snippets",
+    "search",
+]
+
+
+def remove_snippets(model_id: int, texts: Iterable[SnippetText]) -> None:
+    """Take snippets of the model out of both legs, given the texts they were indexed with. Others are passed over."""
+    with tenant_atomic():
+        for batch in keywords.batches(texts):
+            keywords.delete_texts(model_id, batch)
+            vectors.drop_from_all_spaces(model_id, (text.id for text in batch))
+
+
+def remove_model(model_id: int) -> None:
+    """Take everything of the model out of both legs."""
+    with tenant_atomic():
+        keywords.clear(model_id)
+        vectors.drop_all_spaces(model_id)
+
+
+def rebuild_model(model_id: int, texts: Iterable[SnippetText]) -> None:
+    """Make the model's keyword leg anew from these texts; vectors stay, except those of no snippet."""
+    with tenant_atomic():
+        keywords.clear(model_id)
+        keywords.add_snippets(model_id, texts)
+        vectors.drop_strays(model_id)

@@ -1,0 +1,177 @@
+"""Searches one model: both legs and their fusion in one statement, so in one snapshot of the store.
+
+A term carries its model's prefix and BM25 takes the model's own statistics: one model's content never moves another's
+scores. SQLite's own bm25() would count the whole table, and gives a word that half the snippets have no weight at all.
+"""
+
+import json
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from models_app.index.chunks import checked
+from models_app.index.connection import rows
+from models_app.index.keywords import PREFIX_LENGTH, prefix_of
+from models_app.terms import EXACT_MARK
+
+SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
+
+# Chosen by bench_retrieval. A title word counts as three: stackfaq nDCG@10 .778, as one .74. An exact spelling counts
+# half beside its root: awsdocs .785, without .77.
+TITLE_WEIGHT = 3.0
+EXACT_WEIGHT = 0.5
+BM25_K1, BM25_B = 1.2, 0.75  # the defaults of Lucene, whose idf is used too: it never falls to 0
+FUSION_K = 60  # Cormack, Clarke and Büttcher 2009, Reciprocal Rank Fusion
+# The rarest terms whose postings sum up to this are read, and at least two: it bounds the time of a long question. A
+# smaller budget wrecks the ranking (design/retrieval.md section 5).
+POSTINGS_BUDGET = 100_000
+
+SEARCH = """
+WITH
+semantic (id, cosine, position) AS MATERIALIZED (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), key + 1
+    FROM json_each((
+        SELECT topk(%(vector)s, %(pool)s, %(min_cosine)s, chunk.ids, packed.vectors)
+        FROM ret_space AS space
+        CROSS JOIN ret_chunk AS chunk ON chunk.space_id = space.id
+        CROSS JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
+        WHERE space.model_id = %(model)s
+        AND space.name = %(space)s
+        AND space.dimensions = %(dimensions)s
+    ))
+),
+model (snippets, average_terms) AS MATERIALIZED (
+    SELECT snippets, terms * 1.0 / snippets
+    FROM ret_model
+    WHERE model_id = %(model)s
+    AND snippets > 0
+),
+asked (term, snippets) AS MATERIALIZED (
+    SELECT ret_term.term, ret_term.doc
+    FROM json_each(%(terms)s) AS question
+    CROSS JOIN ret_term
+    WHERE ret_term.term = question.value
+),
+rarest_first (term, snippets, place, postings) AS (
+    SELECT term, snippets, row_number() OVER rarest, sum(snippets) OVER rarest
+    FROM asked
+    WINDOW rarest AS (ORDER BY snippets, term ROWS UNBOUNDED PRECEDING)
+),
+weighed (term, weight) AS MATERIALIZED (
+    SELECT
+        term,
+        ln(1 + (model.snippets - rarest_first.snippets + 0.5) / (rarest_first.snippets + 0.5))
+        * CASE substr(term, %(mark_place)s, 1) WHEN %(exact_mark)s THEN %(exact_weight)s ELSE 1.0 END
+    FROM rarest_first
+    CROSS JOIN model
+    WHERE place <= 2
+    OR postings <= %(postings_budget)s
+),
+found (id, weight, frequency) AS MATERIALIZED (
+    SELECT posting.doc, weighed.weight, sum(CASE posting.col WHEN 'prompt' THEN %(title_weight)s ELSE 1.0 END)
+    FROM weighed
+    CROSS JOIN ret_posting AS posting
+    WHERE posting.term = weighed.term
+    GROUP BY weighed.term, posting.doc
+),
+scored (id, bm25) AS MATERIALIZED (
+    SELECT
+        found.id,
+        round(sum(
+            weight * frequency * (%(k1)s + 1)
+            / (frequency + %(k1)s * (1 - %(b)s + %(b)s * snippet.terms / model.average_terms))
+        ), 10)
+    FROM found
+    CROSS JOIN model
+    JOIN ret_snippet AS snippet ON snippet.id = found.id AND snippet.model_id = %(model)s
+    GROUP BY found.id
+),
+keyword (id, bm25, position) AS MATERIALIZED (
+    SELECT id, bm25, row_number() OVER (ORDER BY bm25 DESC, id)
+    FROM scored
+    WHERE bm25 >= %(keyword_share)s * (SELECT max(bm25) FROM scored)
+    ORDER BY bm25 DESC, id
+    LIMIT %(pool)s
+),
+leg (id, score, keyword_rank, bm25, semantic_rank, cosine) AS (
+    SELECT id, 1.0 / (%(fusion_k)s + position), position, bm25, NULL, NULL FROM keyword
+    UNION ALL
+    SELECT id, 1.0 / (%(fusion_k)s + position), NULL, NULL, position, cosine FROM semantic
+)
+SELECT
+    leg.id,
+    sum(leg.score) AS fused_score,
+    max(leg.keyword_rank),
+    max(leg.bm25),
+    max(leg.semantic_rank),
+    max(leg.cosine)
+FROM leg
+JOIN models_app_trainingsnippet AS snippet ON snippet.id = leg.id AND snippet.model_id = %(model)s
+GROUP BY leg.id
+ORDER BY fused_score DESC, leg.id
+LIMIT %(limit)s
+"""
+
+
+@dataclass(frozen=True)
+class IndexQuestion:
+    """A question as the index takes it.
+
+    The semantic leg keeps cosines of at least min_cosine (raw). In hybrid mode the keyword leg keeps what reaches
+    keyword_share of the best hit's score (0: all), and each leg hands at most `pool` hits to the fusion.
+    """
+
+    model_id: int
+    mode: str
+    terms: tuple[str, ...]
+    vector: np.ndarray | None
+    space: str
+    min_cosine: float
+    keyword_share: float
+    limit: int
+    pool: int = 50
+
+
+@dataclass(frozen=True)
+class IndexHit:
+    """A snippet found, with its rank (from 1) and score in each leg that found it; fused in hybrid mode only."""
+
+    id: int
+    fused_score: float | None
+    keyword_rank: int | None
+    bm25: float | None
+    semantic_rank: int | None
+    cosine: float | None
+
+
+def search(question: IndexQuestion) -> list[IndexHit]:
+    """Return the hits of one model, best first, equal ones by id.
+
+    Without a vector, or with one of another space or size than the stored ones, the semantic leg finds nothing.
+    Raises VectorsRefused for what is no unit vector.
+    """
+    is_hybrid = question.mode == HYBRID
+    terms = () if question.mode == SEMANTIC else question.terms
+    vector = None if question.mode == KEYWORD or question.vector is None else checked([question.vector], 1)
+    found = rows(
+        SEARCH,
+        model=question.model_id,
+        terms=json.dumps([prefix_of(question.model_id) + term for term in terms]),
+        vector=b"" if vector is None else vector.tobytes(),
+        space=question.space,
+        dimensions=0 if vector is None else vector.shape[1],
+        min_cosine=question.min_cosine,
+        keyword_share=question.keyword_share if is_hybrid else 0.0,
+        pool=question.pool if is_hybrid else question.limit,  # one leg feeds no fusion: its pool is the answer
+        limit=question.limit,
+        mark_place=PREFIX_LENGTH + 1,
+        exact_mark=EXACT_MARK,
+        exact_weight=EXACT_WEIGHT,
+        title_weight=TITLE_WEIGHT,
+        postings_budget=POSTINGS_BUDGET,
+        k1=BM25_K1,
+        b=BM25_B,
+        fusion_k=FUSION_K,
+    )
+    hits = [IndexHit(*row) for row in found]
+    return hits if is_hybrid else [replace(hit, fused_score=None) for hit in hits]

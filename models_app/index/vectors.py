@@ -1,0 +1,174 @@
+"""Writes the semantic leg: the vectors of a model's snippets, apart for each embedding space, packed in chunks."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from models_app.index.chunks import (
+    IDS,
+    REMOVED,
+    Chunk,
+    VectorsRefused,
+    checked,
+    chunks_to_merge,
+    cut,
+    joined,
+    unpack_ids,
+)
+from models_app.index.connection import id_list, rows, write
+from tenants.store import tenant_atomic
+
+SPACES = "SELECT id, name, dimensions FROM ret_space WHERE model_id = %(model)s ORDER BY name"
+ADD_SPACE = """
+INSERT INTO ret_space (model_id, name, dimensions)
+VALUES (%(model)s, %(name)s, %(dimensions)s)
+"""
+INDEXED_IDS = """
+SELECT id
+FROM ret_snippet
+WHERE model_id = %(model)s
+AND id IN (SELECT value FROM json_each(%(ids)s))
+"""
+CHUNK_IDS = "SELECT id, ids FROM ret_chunk WHERE space_id = %(space)s ORDER BY id"
+CHUNK_SIZES = "SELECT id, size FROM ret_chunk WHERE space_id = %(space)s"
+CHUNKS = """
+SELECT chunk.id, chunk.ids, packed.vectors
+FROM ret_chunk AS chunk
+JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
+WHERE chunk.id IN (SELECT value FROM json_each(%(ids)s))
+ORDER BY chunk.id
+"""
+ADD_CHUNK = "INSERT INTO ret_chunk (space_id, size, ids) VALUES (%(space)s, %(size)s, %(ids)s)"
+ADD_VECTORS = "INSERT INTO ret_vectors (chunk_id, vectors) VALUES (%(chunk)s, %(vectors)s)"
+SET_CHUNK_IDS = "UPDATE ret_chunk SET ids = %(ids)s WHERE id = %(chunk)s"
+DELETE_VECTORS = "DELETE FROM ret_vectors WHERE chunk_id IN (SELECT value FROM json_each(%(ids)s))"
+DELETE_CHUNKS = "DELETE FROM ret_chunk WHERE id IN (SELECT value FROM json_each(%(ids)s))"
+
+
+class NotIndexed(ValueError):
+    """Vectors came for snippets that the model does not have."""
+
+    def __init__(self, model_id: int, ids: Sequence[int]):
+        super().__init__(f"Model {model_id} does not have {len(ids)} of these snippets, the first is {ids[0]}.")
+
+
+def put_vectors(model_id: int, space: str, ids: Sequence[int], vectors: np.ndarray) -> None:
+    """Store the unit vectors of the model's snippets, in place of those they have in this space.
+
+    Shape of vectors: (len(ids), dimensions). Raises NotIndexed, and VectorsRefused for anything but unit rows of the
+    size that the space has.
+    """
+    given = checked(vectors, len(ids))
+    keys = np.asarray(ids, IDS)
+    if len(np.unique(keys)) != len(keys):
+        raise VectorsRefused("a snippet is named twice")
+    with tenant_atomic():
+        known = {row[0] for row in rows(INDEXED_IDS, model=model_id, ids=id_list(keys))}
+        if missing := [key for key in keys.tolist() if key not in known]:
+            raise NotIndexed(model_id, missing)
+        space_id = _space_for(model_id, space, given.shape[1])
+        _drop(space_id, keys)
+        _add(space_id, Chunk(keys, given))
+        _merge(space_id, given.shape[1])
+
+
+def drop_vectors(model_id: int, space: str, ids: Iterable[int]) -> None:
+    """Remove the vectors of snippets from one space."""
+    with tenant_atomic():
+        for space_id, _ in _spaces(model_id, space):
+            _drop(space_id, np.fromiter(ids, IDS))
+
+
+def drop_from_all_spaces(model_id: int, ids: Iterable[int]) -> None:
+    """Remove the vectors of snippets from every space of the model."""
+    keys = np.fromiter(ids, IDS)
+    for space_id, _ in _spaces(model_id):
+        _drop(space_id, keys)
+
+
+def drop_space(model_id: int, space: str) -> None:
+    """Remove all vectors of the model in one space."""
+    with tenant_atomic():
+        for space_id, _ in _spaces(model_id, space):
+            _remove_space(space_id)
+
+
+def drop_all_spaces(model_id: int) -> None:
+    """Remove all vectors of the model."""
+    for space_id, _ in _spaces(model_id):
+        _remove_space(space_id)
+
+
+def drop_strays(model_id: int) -> None:
+    """Remove the vectors that belong to no snippet of the model."""
+    for space_id, _ in _spaces(model_id):
+        ids = _ids_in(space_id)
+        known = [row[0] for row in rows(INDEXED_IDS, model=model_id, ids=id_list(ids))]
+        _drop(space_id, np.setdiff1d(ids, known))
+
+
+def ids_with_vectors(model_id: int, space: str) -> np.ndarray:
+    """Return the ids of the model's snippets with a vector in this space, ascending."""
+    return np.concatenate([np.empty(0, IDS), *(_ids_in(space_id) for space_id, _ in _spaces(model_id, space))])
+
+
+def _ids_in(space_id: int) -> np.ndarray:
+    ids = np.concatenate([np.empty(0, IDS), *(unpack_ids(packed) for _, packed in rows(CHUNK_IDS, space=space_id))])
+    return np.unique(ids[ids != REMOVED])
+
+
+def _spaces(model_id: int, name: str | None = None) -> list[tuple[int, int]]:
+    """Return (space id, dimensions) of the model's spaces, or of the one with this name."""
+    found = rows(SPACES, model=model_id)
+    return [(space_id, dimensions) for space_id, its_name, dimensions in found if name in (None, its_name)]
+
+
+def _space_for(model_id: int, name: str, dimensions: int) -> int:
+    """Return the id of the space, made if it is not there; raises VectorsRefused if its vectors have another size."""
+    for space_id, its_dimensions in _spaces(model_id, name):
+        if its_dimensions == dimensions:
+            return space_id
+        if rows(CHUNK_SIZES, space=space_id):
+            raise VectorsRefused(f"{name} holds vectors of {its_dimensions} numbers here, these have {dimensions}")
+        _remove_space(space_id)
+    return write(ADD_SPACE, model=model_id, name=name, dimensions=dimensions)
+
+
+def _remove_space(space_id: int) -> None:
+    _delete_chunks([chunk_id for chunk_id, _ in rows(CHUNK_SIZES, space=space_id)])
+    write("DELETE FROM ret_space WHERE id = %(space)s", space=space_id)
+
+
+def _add(space_id: int, chunk: Chunk) -> None:
+    for piece in cut(chunk):
+        chunk_id = write(ADD_CHUNK, space=space_id, size=len(piece.ids), ids=piece.ids.tobytes())
+        write(ADD_VECTORS, chunk=chunk_id, vectors=piece.vectors.tobytes())
+
+
+def _drop(space_id: int, ids: np.ndarray) -> None:
+    """Mark vectors as removed; a chunk is written anew once most of it is gone."""
+    for chunk_id, packed in rows(CHUNK_IDS, space=space_id):
+        standing = unpack_ids(packed)
+        left = np.where(np.isin(standing, ids), REMOVED, standing)
+        if (left == standing).all():
+            continue
+        write(SET_CHUNK_IDS, chunk=chunk_id, ids=left.astype(IDS).tobytes())
+        if np.count_nonzero(left != REMOVED) * 2 < len(left):
+            _rewrite(space_id, [chunk_id])
+
+
+def _merge(space_id: int, dimensions: int) -> None:
+    while chunk_ids := chunks_to_merge(dict(rows(CHUNK_SIZES, space=space_id)), dimensions):
+        _rewrite(space_id, chunk_ids)
+
+
+def _rewrite(space_id: int, chunk_ids: Sequence[int]) -> None:
+    """Put the living vectors of these chunks into new ones."""
+    chunks = [Chunk.unpack(ids, vectors) for _, ids, vectors in rows(CHUNKS, ids=id_list(chunk_ids))]
+    _delete_chunks(chunk_ids)
+    _add(space_id, joined(chunks))
+
+
+def _delete_chunks(chunk_ids: Sequence[int]) -> None:
+    write(DELETE_VECTORS, ids=id_list(chunk_ids))
+    write(DELETE_CHUNKS, ids=id_list(chunk_ids))

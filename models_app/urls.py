@@ -1,4 +1,29 @@
-from django.urls import path  # noqa: F401
+"""Addresses of models and their training data, below /<tenant_slug>/."""
+
+from django.urls import path
+
+from models_app import training_views, views
 
 app_name = "models_app"
-urlpatterns = []
+
+MODEL = "models/<slug:model_slug>/"
+SNIPPET = f"{MODEL}snippets/<int:pk>/"
+
+urlpatterns = [
+    path("", views.model_list, name="model_list"),
+    path("model-cards/", views.model_cards, name="model_cards"),
+    path("new-model/", views.model_new, name="model_new"),
+    path(f"{MODEL}status/", views.model_status, name="model_status"),
+    path(f"{MODEL}behaviour/", views.behaviour, name="behaviour"),
+    path(f"{MODEL}delete/", views.model_delete, name="model_delete"),
+    path(MODEL, training_views.training_data, name="training_data"),
+    path(f"{MODEL}snippets/", training_views.snippet_table, name="snippet_table"),
+    path(f"{MODEL}snippets/new/", training_views.snippet_add, name="snippet_add"),
+    path(f"{MODEL}snippets/tokens/", training_views.snippet_tokens, name="snippet_tokens"),
+    path(SNIPPET, training_views.snippet, name="snippet"),
+    path(f"{SNIPPET}edit/", training_views.snippet_edit, name="snippet_edit"),
+    path(f"{SNIPPET}delete/", training_views.snippet_delete, name="snippet_delete"),
+    path(f"{MODEL}vectorise/", training_views.vectorise, name="vectorise"),
+    path(f"{MODEL}vectorise/progress/", training_views.vectorise_progress, name="vectorise_progress"),
+    path(f"{MODEL}vectorise/stop/", training_views.vectorise_stop, name="vectorise_stop"),
+]

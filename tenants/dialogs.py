@@ -1,4 +1,4 @@
-"""How a dialog answers: itself, into the page it was opened from, or that it is done and what has changed."""
+"""How dialogs and lists answer: a dialog with itself or with what has changed, a list with its own address."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -20,3 +20,8 @@ def saved(*events: str, toast: str = "", level: str = "good") -> HttpResponse:
     if toast:
         trigger_client_event(response, "toast", {"text": toast, "level": level})
     return response
+
+
+def given(request: HttpRequest) -> dict[str, str]:
+    """Return what a list's address has to say: the search and filter fields that are filled in."""
+    return {name: value for name, value in request.GET.items() if value}

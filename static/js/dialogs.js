@@ -62,3 +62,13 @@ addEventListener("DOMContentLoaded", () => {
     }
   });
 });
+
+// A slug follows the name it stands for until somebody writes it by hand.
+document.addEventListener("input", (event) => {
+  const slug = document.querySelector("[data-slug-of]");
+  if (!slug) return;
+  if (event.target === slug) slug.dataset.isOwn = slug.value ? "true" : "";
+  if (event.target.id !== slug.dataset.slugOf || slug.dataset.isOwn) return;
+  const letters = event.target.value.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
+  slug.value = letters.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, slug.maxLength);
+});

@@ -1,0 +1,194 @@
+"""The Behaviour dialog's form: every knob of a model with its meaning, in sections, and who may turn which."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django import forms
+from django.core.exceptions import ValidationError
+
+from models_app.models import LOCAL_EMBEDDING, MLModel
+from tenants.addresses import AddressRefused, provider_policy, refuse_url
+from tenants.models import Role
+from tenants.secrets import SecretLost
+
+SECTIONS = {
+    "General": ["name", "slug"],
+    "Retrieval": ["retrieval", "threshold", "max_context_tokens", "embedding_model"],
+    "Answers": ["system_instruction", "llm", "temperature", "max_tokens", "context_window"],
+    "Conversation": [
+        "max_request_tokens",
+        "max_session_items",
+        "session_timeout_seconds",
+        "greeting",
+        "conversation_starters",
+        "questionnaire",
+    ],
+    "Import": ["website", "recrawl_days", "import_images", "insert_source_url", "splitter_llm"],
+    "Provider": ["provider_base_url", "provider_key", "forgets_provider_key"],
+    "Log and limits": ["logs_questions", "monthly_request_cap", "input_price", "output_price"],
+}
+OWNERS_FIELDS = SECTIONS["Provider"]
+
+MEANINGS = {
+    "name": "As your team sees it.",
+    "slug": "The model's name in addresses and in the API: programs that call the old one must be changed.",
+    "retrieval": "How snippets are found. Semantic goes by meaning, Keyword by words, Hybrid fuses both rankings. "
+    "Keyword needs no vectors.",
+    "threshold": "0 to 1: how close a snippet must be. Semantic keeps distances up to 1 − threshold; Hybrid's keyword "
+    "leg keeps what scores at least threshold × the best hit.",
+    "max_context_tokens": "The budget of snippets for one answer. Pages above 80% of it are split when imported: "
+    "change it and import again for finer or coarser snippets.",
+    "embedding_model": f"Makes the vectors. Empty: the installation's ({LOCAL_EMBEDDING} unless the operator set "
+    "another). A change makes all vectors missing until you press Vectorise.",
+    "system_instruction": "Who the chatbot is and how it should answer. Sent first with each question.",
+    "llm": "The chat model's name at the provider, such as gpt-4o-mini. Empty: the installation's; where there is "
+    "none, the best passages are quoted instead.",
+    "temperature": "0 to 2: how freely the LLM words its answers. 0 is the most literal.",
+    "max_tokens": "The longest answer.",
+    "context_window": "The most tokens the LLM holds, question and answer together. Empty: by its name, else 8,192.",
+    "max_request_tokens": "The longest question. A longer one is refused with a message that names both numbers.",
+    "max_session_items": "Conversation messages kept before the oldest are left out.",
+    "session_timeout_seconds": "Seconds of silence after which a conversation is forgotten.",
+    "greeting": "What the widget says first.",
+    "conversation_starters": "Questions a visitor can press instead of typing, one a line.",
+    "questionnaire": "Questions a visitor is asked before the chat, one a line; the answers go to the LLM.",
+    "website": "The address that Import starts from.",
+    "recrawl_days": "Days after which the website is read again by itself. Empty: never.",
+    "import_images": "Imported snippets keep their images, as Markdown with absolute addresses.",
+    "insert_source_url": "The page's address is added to each imported snippet's text, as a citation; it counts in the "
+    "budget.",
+    "splitter_llm": "A fast, cheap LLM that splits long pages by subject. Empty: the installation's; where there "
+    "is none, headings split the page.",
+    "provider_base_url": "Any service that speaks OpenAI's API, such as https://api.openai.com/v1. Empty: the "
+    "installation's. Used for the LLMs above and the embedding model.",
+    "provider_key": "Stored encrypted and never shown again. Leave empty to keep the one that is set.",
+    "forgets_provider_key": "Removes the stored key when you save.",
+    "logs_questions": "Keeps questions and answers in History. Off: nothing of them is stored.",
+    "monthly_request_cap": "Questions this model answers in a calendar month. Empty: as many as the workspace may ask.",
+    "input_price": "What the provider charges for a million tokens sent. With both prices set, imports and History "
+    "show the cost.",
+    "output_price": "What it charges for a million tokens written.",
+}
+LABELS = {
+    "llm": "Chat LLM",
+    "splitter_llm": "Splitter LLM",
+    "provider_base_url": "Provider base URL",
+    "provider_key": "Provider key",
+    "forgets_provider_key": "Forget the stored key",
+    "session_timeout_seconds": "Session timeout (seconds)",
+    "recrawl_days": "Re-crawl every (days)",
+    "import_images": "Import images",
+    "insert_source_url": "Insert source URL",
+    "logs_questions": "Log questions",
+    "input_price": "Price per million input tokens",
+    "output_price": "Price per million output tokens",
+}
+STEPS = {"threshold": "0.01", "temperature": "0.1"}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading of the dialog and the bound fields below it."""
+
+    title: str
+    fields: tuple[forms.BoundField, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        return any(field.errors for field in self.fields)
+
+
+class BehaviourForm(forms.ModelForm):
+    """All settings of a model. Fields the role may not change are shown, and what is sent for them is ignored."""
+
+    # What was typed is shown again after a refusal; the stored key never reaches the form.
+    provider_key = forms.CharField(
+        max_length=500,
+        required=False,
+        widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "new-password", "spellcheck": "false"}),
+    )
+    forgets_provider_key = forms.BooleanField(required=False)
+
+    class Meta:
+        model = MLModel
+        fields = [
+            name
+            for names in SECTIONS.values()
+            for name in names
+            if name not in ("provider_key", "forgets_provider_key")
+        ]
+        widgets = {
+            "system_instruction": forms.Textarea(attrs={"rows": 5}),
+            "conversation_starters": forms.Textarea(attrs={"rows": 3}),
+            "questionnaire": forms.Textarea(attrs={"rows": 3}),
+            "website": forms.TextInput(attrs={"inputmode": "url"}),
+            "retrieval": forms.RadioSelect,
+        }
+
+    def __init__(self, role: Role, *arguments, **options):
+        super().__init__(*arguments, **options)
+        for name, field in self.fields.items():
+            field.help_text = MEANINGS[name]
+            field.label = LABELS.get(name, field.label)
+            field.disabled = not role.may_edit or (name in OWNERS_FIELDS and not role.may_own)
+            if name in STEPS:
+                field.widget.attrs["step"] = STEPS[name]
+        self._old_provider_host = self.instance.provider_host
+
+    @property
+    def sections(self) -> Iterator[Section]:
+        for title, names in SECTIONS.items():
+            yield Section(title, tuple(self[name] for name in names))
+
+    @property
+    def key_state(self) -> str:
+        """What is known of the stored provider key: "set", "not set" or "lost"."""
+        try:
+            return "set" if self.instance.provider_key else "not set"
+        except SecretLost:
+            return "lost"
+
+    def clean_slug(self):
+        slug = self.cleaned_data["slug"]
+        if MLModel.objects.filter(slug=slug).exclude(pk=self.instance.pk).exists():
+            raise ValidationError(f"There is a model “{slug}” already.")
+        return slug
+
+    def clean_provider_base_url(self):
+        url = self.cleaned_data["provider_base_url"].rstrip("/")
+        if url and url != self.initial.get("provider_base_url"):
+            try:
+                refuse_url(url, provider_policy(), look_up=True)
+            except AddressRefused as error:
+                raise ValidationError(f"This address cannot be used: {error}") from error
+        return url
+
+    def clean_provider_key(self):
+        key = self.cleaned_data["provider_key"].strip()
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise ValidationError("A key has only letters, digits and signs, and no blanks: copy it once more.")
+        return key
+
+    def _post_clean(self):
+        super()._post_clean()
+        moved = self.instance.provider_host != self._old_provider_host
+        cleaned = self.cleaned_data
+        if (
+            moved
+            and self.key_state == "set"
+            and not cleaned.get("provider_key")
+            and not cleaned.get("forgets_provider_key")
+        ):
+            self.add_error("provider_key", "The stored key belongs to the provider's old address: enter the new one's.")
+
+    def save(self):
+        if self.cleaned_data["forgets_provider_key"]:
+            self.instance.provider_key = ""
+        elif self.cleaned_data["provider_key"]:
+            self.instance.provider_key = self.cleaned_data["provider_key"]
+        # Only what was changed is written: two people who save at once undo nothing of each other's.
+        self.instance.save(update_fields=[*self._changed_columns(), "provider_key_encrypted"])
+        return self.instance
+
+    def _changed_columns(self) -> list[str]:
+        return [name for name in self.changed_data if name in self._meta.fields]

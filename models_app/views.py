@@ -1,0 +1,96 @@
+"""Pages and dialogs about models: the list, a new one, its state at a glance, its behaviour, its end."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+
+from models_app import snippets
+from models_app.behaviour import BehaviourForm
+from models_app.embedder import space_of
+from models_app.forms import DeleteModelForm, NewModelForm
+from models_app.models import MLModel
+from models_app.overview import overview_of, overviews
+from tenants.dialogs import dialog, saved
+from tenants.permissions import editor_required, refused
+
+
+@require_GET
+def model_list(request: HttpRequest, tenant_slug: str) -> HttpResponse:
+    """The workspace's first page: all its models."""
+    return render(request, "pages/model_list.html", _list_context())
+
+
+@require_GET
+def model_cards(request: HttpRequest, tenant_slug: str) -> HttpResponse:
+    """The cards alone, for the list that reloads itself."""
+    return render(request, "partials/model_cards.html", _list_context())
+
+
+def _list_context() -> dict:
+    return {"overviews": overviews(MLModel.objects.all())}
+
+
+@require_http_methods(["GET", "POST"])
+@editor_required
+def model_new(request: HttpRequest, tenant_slug: str) -> HttpResponse:
+    """The dialog that makes a model, and leads on to importing its website."""
+    form = NewModelForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        model = form.save()
+        query = {"dialog": "import"} if model.website else {}
+        return HttpResponseClientRedirect(_page_of(tenant_slug, model, query))
+    behind = reverse("models_app:model_list", args=[tenant_slug])
+    return dialog(request, "partials/model_new.html", {"form": form}, behind)
+
+
+@require_GET
+def model_status(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """What the model knows and is doing: polled while something runs, and saying when that has ended."""
+    overview = overview_of(get_object_or_404(MLModel, slug=model_slug))
+    response = render(request, "partials/model_status.html", {"overview": overview, "model": overview.model})
+    if "busy" in request.GET and not overview.is_busy:
+        for event in ("snippets-changed", "vectors-changed", "import-changed"):
+            trigger_client_event(response, event)
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+@editor_required
+def model_delete(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """The dialog that deletes a model once its slug has been typed."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    form = DeleteModelForm(model, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        snippets.delete_model(model)
+        return HttpResponseClientRedirect(reverse("models_app:model_list", args=[tenant_slug]))
+    context = {"form": form, "model": model, "overview": overview_of(model)}
+    return dialog(request, "partials/model_delete.html", context, _page_of(tenant_slug, model))
+
+
+@require_http_methods(["GET", "POST"])
+def behaviour(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """The dialog with every knob; readers see it, editors turn them, owners also the provider's."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    if request.method == "POST" and not request.role.may_edit:
+        return refused(request, "You may look at the settings, but only editors and owners change them.")
+    form = BehaviourForm(request.role, request.POST or None, instance=get_object_or_404(MLModel, pk=model.pk))
+    if request.method == "POST" and form.is_valid():
+        return _behaviour_saved(tenant_slug, model, form.save())
+    context = {"form": form, "model": model}
+    return dialog(request, "partials/behaviour.html", context, _page_of(tenant_slug, model, {"dialog": "behaviour"}))
+
+
+def _behaviour_saved(tenant_slug: str, old: MLModel, new: MLModel) -> HttpResponse:
+    if new.slug != old.slug:
+        return HttpResponseClientRedirect(_page_of(tenant_slug, new))
+    toast = "Behaviour saved."
+    if new.needs_vectors and (not old.needs_vectors or space_of(new) != space_of(old)):
+        missing = snippets.missing_vectors(new).count()
+        toast += f" {missing:,} snippets have no vector yet: press Vectorise." if missing else ""
+    return saved("behaviour-changed", "vectors-changed", toast=toast)
+
+
+def _page_of(tenant_slug: str, model: MLModel, query: dict | None = None) -> str:
+    return reverse("models_app:training_data", args=[tenant_slug, model.slug], query=query)

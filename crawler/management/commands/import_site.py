@@ -1,0 +1,144 @@
+"""Imports a website into a model, to its end in this process: no worker is needed."""
+
+import json
+import sys
+import time
+from functools import partial
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from crawler.crawl import ImportRunning, import_site, new_import
+from crawler.models import Import, Page
+from crawler.site import SiteUnreachable
+from models_app.jobs import perform_taken
+from models_app.models import MLModel, Retrieval
+from models_app.snippets import vector_counts
+from models_app.targets import UnknownTarget, activated_tenant
+from tenants.installation import prepare
+from tenants.store import StoreNotReady, tenant_atomic
+
+LISTED = 20
+
+
+class Command(BaseCommand):
+    help = "Import a website into the model TENANT/MODEL, which is made with the defaults if it is not there."
+
+    def add_arguments(self, parser):
+        parser.add_argument("target", metavar="TENANT/MODEL")
+        parser.add_argument("address", metavar="URL", help="Where to start, such as example.com or example.com/help.")
+        parser.add_argument("--max-pages", type=int, help="Read no more pages than this.")
+        parser.add_argument("--no-images", action="store_true", help="Leave images out of the snippets.")
+        parser.add_argument("--source-url", action="store_true", help="End each snippet with its page's address.")
+        parser.add_argument("--retrieval", choices=Retrieval.values, help="Retrieval of a model that is made.")
+        parser.add_argument("--json", action="store_true", help="Print one JSON document.")
+
+    def handle(self, *, target, address, retrieval, json, **options):
+        prepare()
+        slug, _, model_slug = target.partition("/")
+        try:
+            with activated_tenant(slug):
+                model = _model(model_slug, retrieval)
+                self._import(model, address, _import_options(options), json)
+        except (UnknownTarget, StoreNotReady, ImportRunning, SiteUnreachable) as error:
+            raise CommandError(str(error)) from error
+
+    def _import(self, model: MLModel, address: str, options: dict, as_json: bool) -> None:
+        with tenant_atomic():
+            # Taken in the transaction that makes it: no worker can be quicker.
+            job = Import.take(new_import(model, address, **options).pk)
+        started = time.monotonic()
+        bars = _Bars()
+        try:
+            perform_taken(job, partial(import_site, watch=bars.show))
+        except KeyboardInterrupt:
+            pass
+        finally:
+            bars.close()
+        report = _report(job, time.monotonic() - started)
+        self.stdout.write(json.dumps(report, ensure_ascii=False) if as_json else _as_text(report))
+        if job.state != Import.State.DONE:
+            raise CommandError(job.message, returncode=130 if job.state == Import.State.STOPPED else 1)
+
+
+def _model(slug: str, retrieval: str | None) -> MLModel:
+    """Return the model of this slug, made with the defaults if there is none."""
+    model = MLModel.objects.filter(slug=slug).first()
+    if model is None:
+        model = MLModel(slug=slug, name=slug.replace("-", " ").capitalize())
+        model.retrieval = retrieval or model.retrieval
+        try:
+            model.full_clean()
+        except ValidationError as error:
+            raise CommandError(f"“{slug}” cannot be a model's name: {' '.join(error.messages)}") from error
+        model.save()
+    return model
+
+
+def _import_options(options: dict) -> dict:
+    """Return those of the import's fields that were given; the others are the model's own."""
+    chosen = {}
+    if options["max_pages"] is not None:
+        if options["max_pages"] < 1:
+            raise CommandError("--max-pages must be at least 1.")
+        chosen["max_pages"] = options["max_pages"]
+    if options["no_images"]:
+        chosen["import_images"] = False
+    if options["source_url"]:
+        chosen["insert_source_url"] = True
+    return chosen
+
+
+class _Bars:
+    """A progress bar for each phase of an import, on standard error; none where nobody watches."""
+
+    def __init__(self):
+        self._phase, self._bar = "", None
+
+    def show(self, job: Import) -> None:
+        if job.phase != self._phase:
+            self.close()
+            self._phase = job.phase
+            self._bar = tqdm(desc=job.get_phase_display(), file=sys.stderr, disable=None, unit="")
+        self._bar.total, self._bar.n = job.total_count, job.done_count
+        self._bar.refresh()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _report(job: Import, seconds: float) -> dict:
+    with_vector, snippets = vector_counts(job.model)
+    return {
+        "state": job.state,
+        "message": job.message,
+        "pages": job.pages_by_state(),
+        "snippets": snippets,
+        "vectors": with_vector,
+        "seconds": round(seconds, 1),
+        "notes": job.notes,
+        "skipped": _troubled(job, Page.State.SKIPPED),
+        "failed": _troubled(job, Page.State.FAILED),
+    }
+
+
+def _troubled(job: Import, state: str) -> list[dict]:
+    pages = job.pages.filter(state=state).values("url", "reason", "report__message")
+    return [{"url": page["url"], "reason": page["reason"], "message": page["report__message"]} for page in pages]
+
+
+def _as_text(report: dict) -> str:
+    lines = [f"{count:>6,}  {Page.State(state).label}" for state, count in report["pages"].items()]
+    lines.append(f"{report['snippets']:>6,}  snippets in the model, {report['vectors']:,} with their vector")
+    lines.append(f"{report['seconds']:>6,}  seconds")
+    lines += [f"Note: {note}" for note in report["notes"]]
+    for kind in ("skipped", "failed"):
+        troubled = report[kind]
+        lines += [f"{kind.capitalize()}: {page['url']} ({page['reason']})" for page in troubled[:LISTED]]
+        if len(troubled) > LISTED:
+            lines.append(f"... and {len(troubled) - LISTED:,} more {kind}; --json lists all")
+    if report["state"] == Import.State.DONE:
+        lines.append(report["message"])
+    return "\n".join(lines)

@@ -1,0 +1,171 @@
+"""Turns what an import has read into snippets: page by page, and what the site repeats once for all pages.
+
+A page whose text and settings are those of the last import is left as it is, vectors, the owner's edits and all.
+Splitting and embedding run outside of transactions; what they gave replaces the old in one.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from crawler.markdown import plain_words
+from crawler.models import Import, Page
+from crawler.repeated import (
+    PageText,
+    RepeatedBlocks,
+    SiteBlock,
+    collect_site_blocks,
+    find_repeated_blocks,
+    join_blocks,
+    subjects_of,
+)
+from crawler.split import SnippetDraft, split_page
+from models_app.jobs import Lease
+from models_app.llm import LLMError, complete_json, splitter_provider
+from models_app.models import TrainingSnippet
+from models_app.snippets import replace_page_snippets
+from models_app.tokens import count_tokens
+from models_app.vectors import store_vectors, vectors_ahead
+from tenants.store import tenant_atomic
+
+logger = logging.getLogger(__name__)
+
+State, Source = Page.State, TrainingSnippet.Source
+
+BATCH = 50
+SHOWN_CHARACTERS = 60
+
+Splitter = Callable[[list[dict], dict], dict]
+
+
+@dataclass(frozen=True)
+class LLMSplitter:
+    """The LLM that splits large pages, if there is one."""
+
+    name: str = ""
+    window_tokens: int = 8_192
+    ask: Splitter | None = None
+
+
+@dataclass(frozen=True)
+class SnippetMaker:
+    """What making the snippets of an import takes."""
+
+    job: Import
+    lease: Lease
+    repeated: RepeatedBlocks
+    splitter: LLMSplitter
+
+    @classmethod
+    def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
+        """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
+        maker = cls(job, lease, find_repeated_blocks(page_texts(job)), _llm_splitter(job, lease))
+        maker.keep_site_blocks()
+        return maker
+
+    def keep_site_blocks(self) -> None:
+        """Replace the site's own snippets by what it says around its pages now."""
+        subjects = {subject for text in page_texts(self.job) for subject in subjects_of(text)}
+        blocks = collect_site_blocks(page_texts(self.job), self.repeated, subjects)
+        title = self.job.pages.filter(final_url=self.job.start_url).values_list("title", flat=True).first() or ""
+        drafts = self._split(join_blocks(blocks), f"{title}: header, menu and footer of the site".lstrip(": "), None)[0]
+        with tenant_atomic():
+            self.lease.check()
+            replace_page_snippets(self.job.model, self.job.scope, drafts, Source.SITE)
+        if blocks:
+            self.job.add_note(_site_note(blocks))
+
+    def make(self, page: Page) -> None:
+        """Make the page's snippets those of its text now."""
+        markdown = page.markdown if page.report.get("selected_by") != "body" else self.repeated.without(page.markdown)
+        split_hash = self._split_hash(page, markdown)
+        if self._is_unchanged(page, split_hash):
+            self._finish(page, split_hash=split_hash, snippet_count=self._standing(page).count())
+            return
+        drafts, report = self._split(markdown, page.title, self.splitter.ask, page.url)
+        page.report |= report
+        # A page that the LLM could not split is tried again by the next import, changed or not.
+        is_second_best = self.splitter.ask is not None and report["split"] == "headings"
+        vectors = vectors_ahead(self.job.model, page.url, drafts)
+        with tenant_atomic():
+            self.lease.check()
+            replaced = replace_page_snippets(self.job.model, page.url, drafts)
+            store_vectors(self.job.model, page.url, vectors)
+            count = replaced.added + replaced.kept + replaced.protected
+            self._finish(page, split_hash="" if is_second_best else split_hash, snippet_count=count)
+
+    def _split(self, markdown: str, title: str, ask: Splitter | None, url: str = "") -> tuple[list[SnippetDraft], dict]:
+        """Return the text's drafts, with the source address where that is wanted, and how they were made."""
+        citation = f"\n\nSource: {url or self.job.scope}" if self.job.insert_source_url else ""
+        threshold = self.job.model.split_threshold - (count_tokens(citation) if citation else 0)
+        split = split_page(markdown, title, threshold, ask, self.splitter.window_tokens)
+        drafts = [replace(draft, completion=draft.completion + citation) for draft in split.drafts]
+        return drafts, {"split": split.method, "split_report": split.report}
+
+    def _split_hash(self, page: Page, markdown: str) -> str:
+        parts = (page.title, markdown, self.job.model.split_threshold, self.splitter.name, self.job.insert_source_url)
+        return sha256("\0".join(map(str, parts)).encode()).hexdigest()
+
+    def _is_unchanged(self, page: Page, split_hash: str) -> bool:
+        """Return whether the last import made this page's snippets from the same, and they still stand."""
+        last = _earlier(page).order_by("-job_id").values("split_hash", "snippet_count").first()
+        if last is None or last["split_hash"] != split_hash:
+            return False
+        return last["snippet_count"] == 0 or self._standing(page).exists()
+
+    def _standing(self, page: Page):
+        return self.job.model.snippets.filter(uri=page.url, source=Source.CRAWL)
+
+    def _finish(self, page: Page, **fields) -> None:
+        """Note that the page is done; of earlier imports only the report is kept, the text is this one's."""
+        with tenant_atomic():
+            self.lease.check()
+            Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
+            _earlier(page).update(markdown="", landmarks=[])
+
+
+def pages_to_split(job: Import) -> Iterator[Page]:
+    """Yield the pages that are read and not yet snippets, each as it stands when its turn comes."""
+    while page := job.pages.filter(state=State.READ).order_by("id").first():
+        yield page
+
+
+def page_texts(job: Import) -> Iterator[PageText]:
+    """Yield the texts of all pages that were read, a few at a time: also those whose snippets are made already."""
+    last = 0
+    while batch := list(job.pages.filter(state__in=(State.READ, State.DONE), pk__gt=last).order_by("pk")[:BATCH]):
+        for page in batch:
+            has_main = page.report.get("selected_by") != "body"
+            yield PageText(page.url, page.title, page.markdown, tuple(page.landmarks), has_main)
+        last = batch[-1].pk
+
+
+def _earlier(page: Page):
+    return Page.objects.filter(job__model=page.job.model_id, job__lt=page.job_id, url=page.url, state=State.DONE)
+
+
+def _llm_splitter(job: Import, lease: Lease) -> LLMSplitter:
+    try:
+        provider = splitter_provider(job.model)
+    except LLMError as error:
+        job.add_note(f"Large pages were split by their headings: {error}")
+        return LLMSplitter()
+    if provider is None:
+        return LLMSplitter()
+
+    def ask(messages: list[dict], schema: dict) -> dict:
+        lease.check()
+        return complete_json(provider, messages, schema)
+
+    return LLMSplitter(provider.llm, provider.context_window, ask)
+
+
+def _site_note(blocks: list[SiteBlock]) -> str:
+    """Return a sentence that names those of the blocks that stand on most pages, and where."""
+    told = [(plain_words(block.markdown)[:SHOWN_CHARACTERS], block) for block in blocks]
+    most = sorted(((words, block) for words, block in told if words), key=lambda shown: -shown[1].page_count)[:3]
+    shown = "; ".join(f"“{words}” (on {block.page_count:,} pages, first {block.url})" for words, block in most)
+    return (
+        f"{len(blocks):,} blocks that stand around the pages are kept once for the site, such as {shown or 'images'}."
+    )

@@ -1,0 +1,133 @@
+"""Settings: read from the environment in a process of their own; what is malformed is named with what to set."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import PROJECT
+
+SHOWN = [
+    *(
+        "ALLOWED_HOSTS",
+        "CSRF_TRUSTED_ORIGINS",
+        "SESSION_COOKIE_SECURE",
+        "CSRF_COOKIE_SECURE",
+        "SESSION_COOKIE_HTTPONLY",
+    ),
+    *("SESSION_COOKIE_SAMESITE", "SECURE_PROXY_SSL_HEADER", "SECURE_HSTS_SECONDS", "ALLAUTH_TRUSTED_PROXY_COUNT"),
+    *("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "EMAIL_USE_TLS", "EMAIL_TIMEOUT", "DEFAULT_FROM_EMAIL"),
+    *("SECRET_KEY", "SITEWISE_URL", "SITEWISE_PROVIDER_HOSTS", "SITEWISE_ALLOW_LOOPBACK", "CELERY_BROKER_URL", "DEBUG"),
+]
+SHOW = (
+    "import json; from django.conf import settings; "
+    f"print(json.dumps({{name: getattr(settings, name) for name in {SHOWN}}}, default=sorted))"
+)
+
+
+def read(folder, **variables):
+    """Return the ended process that reads the settings with these variables and prints them."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SITEWISE_", "CELERY_"))}
+    places = {"SITEWISE_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    return subprocess.run(
+        [sys.executable, "-c", SHOW],
+        cwd=PROJECT,
+        env=environment | places | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def settings_with(folder, **variables) -> dict:
+    done = read(folder, **variables)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_defaults_run_on_a_laptop(tmp_path):
+    settings = settings_with(tmp_path)
+    assert settings["ALLOWED_HOSTS"] == ["127.0.0.1", "127.0.0.1", "localhost", "[::1]"]
+    assert settings["SESSION_COOKIE_SECURE"] is settings["DEBUG"] is settings["SITEWISE_ALLOW_LOOPBACK"] is False
+    assert settings["SESSION_COOKIE_HTTPONLY"] is True
+    assert settings["SECURE_PROXY_SSL_HEADER"] is None
+    assert settings["SECURE_HSTS_SECONDS"] == settings["ALLAUTH_TRUSTED_PROXY_COUNT"] == 0
+    assert settings["EMAIL_BACKEND"].endswith("console.EmailBackend")
+    assert settings["CELERY_BROKER_URL"] == ""
+
+
+def test_an_https_address_sets_hosts_csrf_cookies_and_proxy_headers(tmp_path):
+    settings = settings_with(tmp_path, SITEWISE_URL="https://chat.example.com/")
+    assert settings["SITEWISE_URL"] == "https://chat.example.com"
+    assert settings["ALLOWED_HOSTS"][0] == "chat.example.com"
+    assert settings["CSRF_TRUSTED_ORIGINS"] == ["https://chat.example.com"]
+    assert settings["SESSION_COOKIE_SECURE"] is settings["CSRF_COOKIE_SECURE"] is True
+    assert settings["SESSION_COOKIE_SAMESITE"] == "Lax"
+    assert settings["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
+    assert settings["SECURE_HSTS_SECONDS"] > 0
+    assert settings["ALLAUTH_TRUSTED_PROXY_COUNT"] == 1
+    assert settings["DEFAULT_FROM_EMAIL"] == "Sitewise <noreply@chat.example.com>"
+
+
+def test_mail_goes_where_its_address_says(tmp_path):
+    settings = settings_with(tmp_path, SITEWISE_EMAIL_URL="submission://ann:s%40fe@mail.test")
+    assert settings["EMAIL_BACKEND"].endswith("smtp.EmailBackend")
+    assert (settings["EMAIL_HOST"], settings["EMAIL_PORT"], settings["EMAIL_USE_TLS"]) == ("mail.test", 587, True)
+    assert settings["EMAIL_TIMEOUT"] > 0
+
+
+def test_the_secret_is_made_once_and_kept_from_others(tmp_path):
+    first, second = settings_with(tmp_path), settings_with(tmp_path)
+    assert first["SECRET_KEY"] == second["SECRET_KEY"] and len(first["SECRET_KEY"]) >= 50
+    assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0
+    assert settings_with(tmp_path, SITEWISE_SECRET_KEY="x" * 40)["SECRET_KEY"] == "x" * 40
+
+
+def test_provider_hosts_are_a_list_of_names(tmp_path):
+    settings = settings_with(tmp_path, SITEWISE_PROVIDER_HOSTS=" LLM.internal:8080, ollama ,")
+    assert settings["SITEWISE_PROVIDER_HOSTS"] == ["llm.internal:8080", "ollama"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("SITEWISE_URL", "chat.example.com", "https://example.com"),
+        ("SITEWISE_URL", "https://example.com/chat", "a host of its own"),
+        ("SITEWISE_URL", "https://example.com:99999", "https://example.com"),
+        ("SITEWISE_SECRET_KEY", "short", "at least 32 random characters"),
+        ("SITEWISE_DEBUG", "perhaps", "1 or 0"),
+        ("SITEWISE_ALLOW_LOOPBACK", "yess", "1 or 0"),
+        ("SITEWISE_LEASE_SECONDS", "soon", "a number of at least 1"),
+        ("SITEWISE_SNIPPET_QUOTA", "-3", "a number of at least 1"),
+        ("SITEWISE_FETCH_TIMEOUT_SECONDS", "nan", "a number of at least 1"),
+        ("SITEWISE_CRAWL_DELAY_SECONDS", "-1", "a number of at least 0"),
+        ("SITEWISE_EMAIL_URL", "mail.test:25", "submission://user:password@host:587"),
+        ("SITEWISE_EMAIL_URL", "smtp://mail.test:port", "submission://user:password@host:587"),
+        ("SITEWISE_LLM_URL", "localhost:8080", "https://example.com"),
+        ("SITEWISE_LOG_LEVEL", "LOUD", "DEBUG, INFO, WARNING or ERROR"),
+        ("CELERY_BROKER_URL", "localhost:6379", "redis://host:6379/0"),
+        ("SITEWISE_DATA_DIR", "/proc/nowhere", "a folder that may be written"),
+    ],
+)
+def test_what_is_malformed_is_named_with_what_to_set(tmp_path, name, value, wanted):
+    done = read(tmp_path, **{name: value})
+    last_line = done.stderr.strip().splitlines()[-1]
+    assert done.returncode != 0
+    assert "ImproperlyConfigured" in last_line
+    assert name in last_line and wanted in last_line
+
+
+def test_manage_py_says_it_in_one_line(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "manage.py", "migrate_tenants"],
+        cwd=PROJECT,
+        env=os.environ | {"SITEWISE_DATA_DIR": str(tmp_path), "SITEWISE_LEASE_SECONDS": "soon"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("The environment variable SITEWISE_LEASE_SECONDS cannot be used")
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.test import Client
+from django.test import Client, override_settings
 
 from models_app.model_files import ModelFilesMissing, embedder_files
 from models_app.models import MLModel
@@ -32,6 +32,13 @@ def needs_local_embedder() -> None:
         embedder_files()
     except ModelFilesMissing:
         needs(False, "the local embedder (manage.py fetch_models)")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords():
+    """Let passwords be hashed fast: that it is slow outside the tests is Django's matter, and no test of ours."""
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,7 @@ class Context:
     tokens: int
     budget: int
     mode: str
+    query: str  # what was searched for: the question, and for a follow-up what it is about
     degraded: str = ""
 
     @property
@@ -63,7 +64,7 @@ def get_context(
     model: MLModel, question: str, earlier_questions: Sequence[str] = (), mode: str | None = None
 ) -> Context:
     """Return the context for a question; a follow-up is retrieved with the earlier questions it refers to."""
-    retrieved = _retrieve_in_conversation(model, question, earlier_questions, mode)
+    query, retrieved = _retrieve_in_conversation(model, question, earlier_questions, mode)
     budget, llm = model.max_context_tokens, model.llm
     packed = _within(budget, _pack(retrieved.hits, budget, llm), llm)
     text = _text_of(packed)
@@ -73,19 +74,22 @@ def get_context(
         tokens=count_tokens(text, llm),
         budget=budget,
         mode=retrieved.mode,
+        query=query,
         degraded=retrieved.degraded,
     )
 
 
 def _retrieve_in_conversation(
     model: MLModel, question: str, earlier_questions: Sequence[str], mode: str | None
-) -> Retrieved:
+) -> tuple[str, Retrieved]:
+    """Return what was searched for, and what was found."""
     topic = _topic_of(earlier_questions)
+    if not topic or _stands_alone(question):
+        retrieved = retrieve(model, question, mode=mode)
+        if retrieved.hits or not topic:
+            return question, retrieved
     with_topic = "\n".join([question, *topic])
-    if not _stands_alone(question):
-        return retrieve(model, with_topic, mode=mode)
-    retrieved = retrieve(model, question, mode=mode)
-    return retrieved if retrieved.hits or not topic else retrieve(model, with_topic, mode=mode)
+    return with_topic, retrieve(model, with_topic, mode=mode)
 
 
 def _topic_of(earlier_questions: Sequence[str]) -> list[str]:
@@ -142,10 +146,10 @@ def _block_of(hit: RetrievedSnippet) -> str:
 
 
 def _cut_at_sentence_end(text: str, budget: int, llm: str) -> str:
-    """Return as many whole sentences as fit; where not even one does, whole words."""
+    """Return as many whole sentences as fit; where that would lose more than half of the room, whole words."""
     cut = truncate_to_tokens(text, budget, llm)
     ends = [match.end() for match in SENTENCE_END.finditer(cut)]
-    if cut != text and ends and not text[len(cut) :][:1].isspace() and ends[-1] == len(cut):
+    if ends and ends[-1] == len(cut) and not text[len(cut) :][:1].isspace():
         ends.pop()  # the text goes on within a number or an abbreviation
-    end = ends[-1] if ends else cut.rfind(" ")
+    end = ends[-1] if ends and ends[-1] > len(cut) / 2 else cut.rfind(" ")
     return cut[:end].rstrip() if end > 0 else cut

@@ -1,0 +1,157 @@
+"""The public API under /v1, by OpenAI's protocol: whoever speaks that can ask a tenant's chatbots, with a key.
+
+A secret key opens all of it, to the models it is limited to. A public key opens the chat, from its listed origins.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from rest_framework.exceptions import MethodNotAllowed, PermissionDenied
+from rest_framework.response import Response
+
+from chat.answer import Asked, answer_question, whole_answer
+from chat.api_errors import ApiError, ModelNotFound, UnknownAddress, api_error_of
+from chat.api_requests import ChatRequest, read_chat_request
+from chat.api_shapes import HEARTBEAT_SECONDS, Completion, StreamedAnswer
+from models_app.models import MLModel
+from tenants.authentication import Caller, authenticate
+from tenants.models import ApiKey
+from tenants.origins import is_allowed_origin
+
+PREFLIGHT_SECONDS = 600
+
+ApiView = Callable[..., Awaitable[HttpResponseBase]]
+
+
+def openai_error_response(error: Exception, context: dict) -> Response:
+    """Django REST framework's exception handler: the same errors for views that are written with it."""
+    api_error = api_error_of(error)
+    return Response(api_error.body, status=api_error.status, headers=api_error.headers)
+
+
+def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView], ApiView]:
+    """Return the decorator that lets callers with a key in, answers browsers' preflights, and shapes every error."""
+
+    def decorate(view: ApiView) -> ApiView:
+        @csrf_exempt
+        @wraps(view)
+        async def checked(request: HttpRequest, **parts: str) -> HttpResponseBase:
+            origin = None
+            try:
+                if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+                    return await _preflight(request, method)
+                if request.method not in (method, "HEAD" if method == "GET" else method):
+                    raise MethodNotAllowed(request.method)
+                caller = await sync_to_async(authenticate)(
+                    request.headers.get("Authorization", ""), request.headers.get("Origin")
+                )
+                if caller.key.kind == ApiKey.Kind.PUBLIC:
+                    origin = request.headers["Origin"]
+                    _refuse_unless(is_for_public_keys, "A public key opens the chat and nothing else.")
+                response = await view(request, caller, **parts)
+            except Exception as error:
+                response = _error_response(api_error_of(error), method)
+            return _readable_from(origin, response)
+
+        return checked
+
+    return decorate
+
+
+@api_view("POST", is_for_public_keys=True)
+async def chat_completions(request: HttpRequest, caller: Caller) -> HttpResponseBase:
+    """Answer the last of the messages, streamed or not."""
+    wanted = read_chat_request(request)
+    model = await caller.store.run(_find_model, caller, wanted.model_slug)
+    asked = _asked(caller, model, wanted)
+    completion = Completion(model.slug, wanted.wants_usage)
+    if not wanted.is_streamed:
+        return JsonResponse(completion.whole(await whole_answer(caller.store, asked)))
+    events = answer_question(caller.store, asked)
+    await anext(events)  # a question that is refused is refused here, before the stream begins
+    return StreamedAnswer(completion, events, HEARTBEAT_SECONDS)
+
+
+@api_view("GET")
+async def model_list(request: HttpRequest, caller: Caller) -> HttpResponse:
+    """List the models that the key may use."""
+    return JsonResponse({"object": "list", "data": await caller.store.run(_described_models, caller)})
+
+
+@api_view("GET")
+async def model_detail(request: HttpRequest, caller: Caller, model_slug: str) -> HttpResponse:
+    """Describe one model."""
+    return JsonResponse(_described(await caller.store.run(_find_model, caller, model_slug), caller))
+
+
+@csrf_exempt
+async def unknown_address(request: HttpRequest) -> HttpResponse:
+    """Answer for every other address under /v1."""
+    return _error_response(api_error_of(UnknownAddress(request.method, request.path)))
+
+
+def _asked(caller: Caller, model: MLModel, wanted: ChatRequest) -> Asked:
+    return Asked(
+        model=model,
+        question=wanted.question,
+        history=wanted.history,
+        session_key=wanted.session_key,
+        question_quota=caller.tenant.question_quota,
+        max_tokens=wanted.max_tokens,
+        temperature=wanted.temperature,
+    )
+
+
+def _find_model(caller: Caller, slug: str) -> MLModel:
+    model = MLModel.objects.filter(slug=slug).first() if caller.may_use(slug) else None
+    if model is None:
+        raise ModelNotFound(slug)
+    return model
+
+
+def _described_models(caller: Caller) -> list[dict]:
+    return [_described(model, caller) for model in MLModel.objects.filter(slug__in=caller.key.model_slugs)]
+
+
+def _described(model: MLModel, caller: Caller) -> dict:
+    created = int(model.created_at.timestamp())
+    return {"id": model.slug, "object": "model", "created": created, "owned_by": caller.tenant.slug}
+
+
+async def _preflight(request: HttpRequest, method: str) -> HttpResponse:
+    """Tell a browser whether pages of its origin may call: no key is sent yet, so any live public key's list counts."""
+    origin = request.headers.get("Origin")
+    is_listed = await sync_to_async(_is_listed_origin)(origin)
+    _refuse_unless(is_listed, "No public key may be used from this origin.")
+    headers = {
+        "Access-Control-Allow-Methods": method,
+        "Access-Control-Allow-Headers": request.headers.get("Access-Control-Request-Headers", "authorization"),
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+    }
+    return _readable_from(origin, HttpResponse(status=204, headers=headers))
+
+
+def _is_listed_origin(origin: str | None) -> bool:
+    live = ApiKey.objects.filter(kind=ApiKey.Kind.PUBLIC, revoked_at=None, tenant__is_suspended=False)
+    return any(is_allowed_origin(origin, allowed) for allowed in live.values_list("allowed_origins", flat=True))
+
+
+def _refuse_unless(is_allowed: bool, reason: str) -> None:
+    if not is_allowed:
+        raise PermissionDenied(reason)
+
+
+def _readable_from(origin: str | None, response: HttpResponseBase) -> HttpResponseBase:
+    """Let a browser show the response to pages of this origin, which has been checked; None opens it to no page."""
+    response.headers["Vary"] = "Origin"
+    if origin:
+        response.headers["Access-Control-Allow-Origin"] = origin
+    return response
+
+
+def _error_response(error: ApiError, allowed_method: str = "") -> JsonResponse:
+    allow = {"Allow": f"{allowed_method}, OPTIONS"} if error.status == 405 else {}
+    return JsonResponse(error.body, status=error.status, headers=error.headers | allow)

@@ -1,0 +1,209 @@
+"""One turn from its question to its last word: what may be asked, what it cost, and what of it is logged."""
+
+import time
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+
+from django.db.models import F, Sum
+
+from chat.context import Context, PackedHit, Source
+from chat.models import QuestionCount, Turn
+from chat.sessions import Exchange, Memory, recall, remember
+from models_app.llm import Ending, Provider
+from models_app.models import MLModel
+from models_app.tokens import count_tokens
+from tenants.store import tenant_atomic
+
+MILLION = Decimal(1_000_000)
+DEGRADED_LENGTH = Turn._meta.get_field("degraded").max_length
+
+
+FIELDS_AT_THE_END = (
+    "answer",
+    "answered_by",
+    "outcome",
+    "error",
+    "is_unanswered",
+    "degraded",
+    "retrieval",
+    "hits",
+    "context_tokens",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+    "seconds",
+)
+
+
+class QuestionTooLong(Exception):
+    """The question has more tokens than Max request tokens allows."""
+
+    def __init__(self, tokens: int, limit: int):
+        super().__init__(f"The question has {tokens:,} tokens; this model takes at most {limit:,}.")
+        self.tokens, self.limit = tokens, limit
+
+
+class QuotaReached(Exception):
+    """As many questions as are allowed in a calendar month have been asked."""
+
+    def __init__(self, what: str, limit: int):
+        super().__init__(f"This {what} has answered the {limit:,} questions it may answer in a month.")
+        self.limit = limit
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question as it came in at an edge: API, widget, test page, command."""
+
+    model: MLModel
+    question: str
+    history: tuple[Exchange, ...] = ()  # sent by the client; not looked at when there is a session
+    session_key: str = ""
+    channel: str = "api"
+    question_quota: int | None = None  # the tenant's, for a calendar month
+    max_tokens: int | None = None  # only ever lowers the model's own
+    temperature: float | None = None
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The end of a turn that was answered."""
+
+    text: str
+    answered_by: str  # "llm" or "extract"
+    finish_reason: str
+    sources: tuple[Source, ...]
+    is_unanswered: bool
+    degraded: str
+    context_tokens: int
+    prompt_tokens: int
+    completion_tokens: int
+    session_key: str
+
+
+class OpenTurn:
+    """A turn while it runs. What is not said to have happened did not: until then it counts as left by the visitor."""
+
+    def __init__(self, asked: Asked, memory: Memory, row_id: int | None):
+        self.asked, self.memory = asked, memory
+        self.context: Context | None = None
+        self._row_id = row_id
+        self._began = time.monotonic()
+        self._log = Turn(outcome=Turn.Outcome.DISCONNECTED)
+        self._pieces: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces)
+
+    def found(self, context: Context) -> None:
+        """Note what the answer may stand on."""
+        self.context = context
+        self._log.retrieval, self._log.context_tokens = context.mode, context.tokens
+        self._log.degraded = context.degraded[:DEGRADED_LENGTH]
+        self._log.is_unanswered = not context.text
+        self._log.hits = [_logged(packed) for packed in context.packed if packed.is_used]
+
+    def is_answered_by(self, whom: Turn.AnsweredBy) -> None:
+        self._log.answered_by = whom
+
+    def add(self, text: str) -> None:
+        """Note a piece that was sent to the client."""
+        self._pieces.append(text)
+
+    def finish(self, ending: Ending, prompt_tokens: int, provider: Provider | None) -> Answered:
+        """Note that the answer is whole; tokens the server did not count are counted here."""
+        log, asked = self._log, self.asked
+        self._pieces = [ending.text]
+        log.outcome = Turn.Outcome.LENGTH if ending.finish_reason == "length" else Turn.Outcome.STOP
+        log.prompt_tokens = prompt_tokens if ending.prompt_tokens is None else ending.prompt_tokens
+        log.completion_tokens = ending.completion_tokens
+        if log.completion_tokens is None:
+            log.completion_tokens = count_tokens(ending.text, provider.llm if provider else "")
+        log.cost = _cost(asked.model, log) if provider else None
+        if ending.finish_reason == "content_filter":
+            log.error = "content filter: the provider ended the answer."
+        return Answered(
+            text=ending.text,
+            answered_by=log.answered_by,
+            finish_reason=ending.finish_reason,
+            sources=self.context.sources,
+            is_unanswered=log.is_unanswered,
+            degraded=self.context.degraded,
+            context_tokens=self.context.tokens,
+            prompt_tokens=log.prompt_tokens,
+            completion_tokens=log.completion_tokens,
+            session_key=asked.session_key,
+        )
+
+    def fail(self, error: str) -> None:
+        """Note why there is no whole answer."""
+        self._log.outcome, self._log.error = Turn.Outcome.ERROR, error
+
+    def close(self, now: datetime) -> None:
+        """Write down how the turn ended, and let the session remember it if it was answered."""
+        log, asked = self._log, self.asked
+        log.answer, log.seconds = self.text, round(time.monotonic() - self._began, 3)
+        if not log.answer:
+            log.answered_by = Turn.AnsweredBy.NOBODY
+        is_whole = log.outcome in (Turn.Outcome.STOP, Turn.Outcome.LENGTH)
+        with tenant_atomic():
+            if self._row_id is not None:
+                Turn.objects.filter(pk=self._row_id).update(**{name: getattr(log, name) for name in FIELDS_AT_THE_END})
+            if asked.session_key and is_whole:
+                remember(asked.model, asked.session_key, Exchange(asked.question, log.answer), now)
+
+
+def open_turn(asked: Asked, now: datetime) -> OpenTurn:
+    """Count the question and put it into the log; raises QuestionTooLong, QuotaReached, which count and log nothing.
+
+    The row says that the visitor left until the turn is closed: it stays true if this process is killed.
+    """
+    tokens = count_tokens(asked.question, asked.model.llm)
+    if tokens > asked.model.max_request_tokens:
+        raise QuestionTooLong(tokens, asked.model.max_request_tokens)
+    row_id = None
+    with tenant_atomic():
+        _count(asked, now.date().replace(day=1))
+        if asked.model.logs_questions:
+            row = Turn.objects.create(
+                model=asked.model, session_key=asked.session_key, channel=asked.channel, question=asked.question
+            )
+            row_id = row.pk
+    memory = recall(asked.model, asked.session_key, now) if asked.session_key else Memory(asked.history)
+    return OpenTurn(asked, memory, row_id)
+
+
+def _count(asked: Asked, month: date) -> None:
+    model, quota = asked.model, asked.question_quota
+    counts = QuestionCount.objects.filter(month=month)
+    if quota is not None and (counts.aggregate(total=Sum("count"))["total"] or 0) >= quota:
+        raise QuotaReached("workspace", quota)
+    own, _ = counts.get_or_create(model=model, month=month)
+    if model.monthly_request_cap is not None and own.count >= model.monthly_request_cap:
+        raise QuotaReached("chatbot", model.monthly_request_cap)
+    QuestionCount.objects.filter(pk=own.pk).update(count=F("count") + 1)
+
+
+def _cost(model: MLModel, turn: Turn) -> Decimal | None:
+    if model.input_price is None or model.output_price is None:
+        return None
+    return (turn.prompt_tokens * model.input_price + turn.completion_tokens * model.output_price) / MILLION
+
+
+def _logged(packed: PackedHit) -> dict:
+    hit = packed.hit
+    return {
+        "rank": hit.rank,
+        "id": hit.id,
+        "title": hit.title,
+        "uri": hit.uri,
+        "text": hit.text,
+        "tokens": packed.tokens,
+        "keyword_rank": hit.keyword_rank,
+        "bm25": hit.bm25,
+        "semantic_rank": hit.semantic_rank,
+        "distance": hit.distance,
+        "fused_score": hit.fused_score,
+    }

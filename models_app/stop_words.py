@@ -24,11 +24,11 @@ LANGUAGES = {
     "en": _words(
         "a about am an and any are aren't as at be been being but by can can't cannot could couldn't "
         "did didn't do does doesn't doing don't done for from get gets getting give go goes going got "
-        "had has have haven't having he hello her here hers hi him his how how's i i'd i'll i'm i've if "
-        "in into is isn't it it's its let let's like may me might mine must my need needs no nor not of "
+        "had has have haven't having he hello her here hers hi him his how i i'd i'll i'm i've if "
+        "in into is isn't it its let let like may me might mine must my need needs no nor not of "
         "off on or our ours please shall she should shouldn't so some such tell than thank thanks that "
-        "that's the their theirs them then there there's these they they're this those to too upon us "
-        "very want wants was wasn't we we're were weren't what what's when where which who whom whose "
+        "the their theirs them then there these they they're this those to too upon us "
+        "very want wants was wasn't we we're were weren't what when where which who whom whose "
         "why will with won't would wouldn't you you're your yours"
     ),
     "de": _words(

@@ -97,7 +97,7 @@ def question_terms(text: str) -> list[str]:
 
     Roots come first, then exact spellings, so that a long question keeps as many words as it can.
     """
-    chunks = list(_chunks(text[:MAX_QUESTION_LENGTH]))
+    chunks = [chunk for chunk in _chunks(text[:MAX_QUESTION_LENGTH]) if _terms_of(chunk)]
     words = [_plain_word(chunk) for chunk in chunks]
     carrying = zip(chunks, carrying_words(words), strict=True)
     terms = [term for chunk, carries in carrying if carries for term in _question_terms_of(chunk)]

@@ -1,7 +1,7 @@
 """Runs the index's statements on the active store, in which the aggregate topk() is there."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
@@ -22,14 +22,15 @@ def write(sql: str, **parameters) -> int:
         return cursor.execute(sql, parameters).lastrowid
 
 
-def write_each(sql: str, parameters: Iterable[Mapping[str, Any]]) -> None:
+def write_each(sql: str, parameters: Sequence[Mapping[str, Any]]) -> None:
     """Run a statement once for each set of parameters."""
-    with _cursor() as cursor:
-        cursor.executemany(sql, parameters)
+    if parameters:
+        with _cursor() as cursor:
+            cursor.executemany(sql, parameters)
 
 
 def id_list(ids: Iterable[int]) -> str:
-    """Return ids as one parameter, for `IN (SELECT value FROM json_each(...))`: some builds allow only 999 parameters."""
+    """Return ids as one parameter, for `IN (SELECT value FROM json_each(...))`: some builds allow 999 parameters."""
     return json.dumps([int(key) for key in ids])
 
 

@@ -130,6 +130,7 @@ class IndexQuestion:
     keyword_share: float
     limit: int
     pool: int = 50
+    postings_budget: int = POSTINGS_BUDGET
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def search(question: IndexQuestion) -> list[IndexHit]:
         exact_mark=EXACT_MARK,
         exact_weight=EXACT_WEIGHT,
         title_weight=TITLE_WEIGHT,
-        postings_budget=POSTINGS_BUDGET,
+        postings_budget=question.postings_budget,
         k1=BM25_K1,
         b=BM25_B,
         fusion_k=FUSION_K,

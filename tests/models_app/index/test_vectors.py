@@ -1,0 +1,92 @@
+"""The semantic leg: what is stored, what is refused, what is near."""
+
+import numpy as np
+import pytest
+
+from models_app import index
+from models_app.index import NotIndexed, VectorsRefused
+from tests.models_app.index.teaching import SPACE, found, near, put, question, teach, unit
+
+
+def test_the_filter_comes_before_the_nearest_are_taken(support, sales, case):
+    teach(support, dict.fromkeys(range(1, 201), "near"))
+    teach(sales, dict.fromkeys(range(301, 304), "far"))
+    put(support, {key: near(0.99) for key in range(1, 201)})
+    put(sales, {key: near(0.5) for key in range(301, 304)})
+    expected = case("V08")["expected"]["result_count"]
+    hits = index.search(question(sales, mode="semantic", vector=unit(1, 0), limit=5))
+    assert [hit.id for hit in hits] == [301, 302, 303]
+    assert len(hits) == expected
+    assert [hit.cosine for hit in hits] == pytest.approx([0.5] * 3)
+    assert found(sales, "near", mode="hybrid", vector=unit(1, 0)) == [301, 302, 303]
+
+
+def test_vectors_of_another_model_or_size_are_left_out(support):
+    teach(support, {1: "old words", 2: "new", 3: "same size"})
+    put(support, {1: unit(*[1] * 8)}, space="m1")
+    put(support, {3: unit(1, 0)}, space="m3")
+    put(support, {2: unit(1, 0)}, space="m2")
+    hits = index.search(question(support, "words", mode="hybrid", vector=unit(1, 0), space="m2"))
+    assert {hit.id: hit.semantic_rank for hit in hits} == {1: None, 2: 1}
+    assert found(support, mode="semantic", vector=unit(1, 0), space="m1") == []
+    assert found(support, mode="semantic", vector=unit(1, 0), space="unknown") == []
+
+
+def test_the_cutoff_is_on_the_cosine(support):
+    teach(support, {1: "a", 2: "b", 3: "c"})
+    put(support, {1: near(0.9), 2: near(0.8), 3: near(0.7)})
+    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.8) == [1, 2]
+    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.95) == []
+    assert found(support, mode="semantic", vector=near(0.9), min_cosine=1.0) == [1]
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        np.array([[np.nan, 1.0]]),
+        np.array([[np.inf, 0.0]]),
+        np.array([[3.0, 4.0]]),
+        np.array([[0.0, 0.0]]),
+        np.array([1.0, 0.0]),
+        np.ones((2, 1)),
+        np.empty((1, 0)),
+        np.array([["1", "0"]]),
+    ],
+)
+def test_what_is_no_unit_vector_is_refused(support, vectors):
+    teach(support, {1: "a"})
+    with pytest.raises(VectorsRefused):
+        index.put_vectors(support.pk, SPACE, [1], vectors)
+    assert index.ids_with_vectors(support.pk, SPACE).tolist() == []
+
+
+def test_a_question_that_is_no_unit_vector_is_refused(support):
+    with pytest.raises(VectorsRefused):
+        found(support, mode="semantic", vector=np.array([np.nan, 1.0]))
+
+
+def test_vectors_of_another_size_are_refused_while_the_space_holds_some(support):
+    teach(support, {1: "a", 2: "b"})
+    put(support, {1: unit(1, 0)})
+    with pytest.raises(VectorsRefused, match="2 numbers here, these have 3"):
+        put(support, {2: unit(1, 0, 0)})
+    index.drop_vectors(support.pk, SPACE, [1])
+    put(support, {2: unit(1, 0, 0)})
+    assert found(support, mode="semantic", vector=unit(1, 0, 0)) == [2]
+
+
+def test_vectors_of_unknown_snippets_are_refused(support, sales):
+    teach(support, {1: "a"})
+    with pytest.raises(NotIndexed):
+        put(sales, {1: unit(1, 0)})
+    with pytest.raises(VectorsRefused, match="twice"):
+        index.put_vectors(support.pk, SPACE, [1, 1], np.stack([unit(1, 0), unit(0, 1)]))
+
+
+def test_a_vector_put_again_takes_the_place_of_the_old_one(support):
+    teach(support, {1: "a", 2: "b"})
+    put(support, {1: unit(1, 0), 2: unit(0, 1)})
+    put(support, {1: unit(0, 1)})
+    [hit] = index.search(question(support, mode="semantic", vector=unit(1, 0), min_cosine=-0.5, limit=1))
+    assert (hit.id, hit.cosine) == (1, 0.0)
+    assert index.ids_with_vectors(support.pk, SPACE).tolist() == [1, 2]

@@ -2,7 +2,7 @@ PYTHON ?= python3
 RUN = .venv/bin/python manage.py
 
 .PHONY: demo serve test lint bench models
-demo: models ; $(RUN) demo
+demo: models ; SITEWISE_ALLOW_LOOPBACK=1 $(RUN) demo
 serve: models ; $(RUN) serve
 test: models ; .venv/bin/pytest
 lint: .venv/ready ; .venv/bin/ruff check . && .venv/bin/ruff format --check .

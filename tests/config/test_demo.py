@@ -1,0 +1,45 @@
+"""The demo keeps its word: it runs to the end twice, and its paraphrases really share no content word with their page."""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from django.core.management import call_command
+
+from config.management.commands.demo import EMAIL, QUESTIONS, SAMPLE_SITE
+from models_app.terms import index_terms, question_terms
+from tenants.models import Tenant
+from tenants.store import delete_store
+from tests.conftest import needs_local_embedder
+
+
+@pytest.fixture
+def demo_tenant_is_removed(db):
+    yield
+    for tenant in Tenant.objects.filter(slug="demo"):
+        delete_store(tenant)
+
+
+@pytest.mark.parametrize("question", [q for q in QUESTIONS if q.kind == "paraphrase"], ids=lambda q: q.text)
+def test_a_paraphrase_shares_no_content_word_with_its_page(question):
+    page = BeautifulSoup((SAMPLE_SITE / question.page.lstrip("/")).read_text(), "lxml").body
+    assert set(question_terms(question.text)) & set(index_terms(page.get_text(" "))) == set()
+
+
+def test_there_are_two_facts_three_paraphrases_and_three_codes_or_names():
+    kinds = [question.kind for question in QUESTIONS]
+    assert (kinds.count("fact"), kinds.count("paraphrase")) == (2, 3)
+    assert kinds.count("code") + kinds.count("name") == 3
+
+
+def test_the_demo_has_all_eight_right_under_hybrid_and_can_run_twice(demo_tenant_is_removed, capsys):
+    needs_local_embedder()
+    passwords = []
+    for _ in range(2):
+        call_command("demo")
+        printed = capsys.readouterr().out
+        assert printed.count("Source: ") == len(QUESTIONS)
+        assert "snippets" in printed and "make serve" in printed
+        passwords.append(re.search(rf"{EMAIL}\n\s+(\S+)", printed).group(1))
+    assert passwords[0] != passwords[1]
+    assert Tenant.objects.filter(slug="demo").count() == 1

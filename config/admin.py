@@ -1,9 +1,10 @@
 """The operator's list of tenants, with what each one holds and used: numbers of the apps that tenants may not know."""
 
 from django.contrib import admin
+from django.db.models import Sum
 from django.utils import timezone
 
-from chat.models import Turn
+from chat.models import QuestionCount
 from models_app.models import TrainingSnippet
 from tenants.admin import TenantAdmin
 from tenants.models import Tenant
@@ -37,12 +38,13 @@ class MeasuredTenantAdmin(TenantAdmin):
 
 def _figures(tenant: Tenant) -> dict[str, int]:
     """Return how many snippets the tenant holds and questions it asked this month; empty when its store is closed."""
-    month = timezone.now().replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    month = timezone.localdate().replace(day=1)
     try:
         with activated(tenant):
+            asked = QuestionCount.objects.filter(month=month)
             return {
                 "snippets": TrainingSnippet.objects.count(),
-                "questions": Turn.objects.filter(created_at__gte=month).count(),
+                "questions": asked.aggregate(total=Sum("count"))["total"] or 0,
             }
     except StoreNotReady:
         return {}

@@ -52,7 +52,8 @@ def shortened(text: str, limit: int, worth: Callable[[str], float]) -> str:
     if max(map(len, lines)) <= limit:
         return _marked(lines, _window(lines, limit, worth), "\n\n")
     sentences = SENTENCE.findall(text)
-    return _marked(sentences, _window(sentences, limit, worth), " ")
+    part = _marked(sentences, _window(sentences, limit, worth), " ")
+    return part if len(part) <= 2 * limit else f"{part[: 2 * limit]}{OMITTED}"
 
 
 def _blocks(markdown: str) -> Iterator[tuple[bool, str]]:

@@ -134,6 +134,17 @@ def vector_counts(model: MLModel) -> tuple[int, int]:
     return model.snippets.filter(embedded_in=space_of(model).name).count(), model.snippets.count()
 
 
+def forget_lost_vectors(model: MLModel) -> int:
+    """Mark snippets whose vector is not in the index as not embedded, so that it is made again; returns how many."""
+    lost = []
+    for space in model.snippets.exclude(embedded_in="").order_by().values_list("embedded_in", flat=True).distinct():
+        flagged = model.snippets.filter(embedded_in=space).values_list("pk", flat=True)
+        lost += sorted(set(flagged).difference(index.ids_with_vectors(model.pk, space).tolist()))
+    for start in range(0, len(lost), BATCH):
+        model.snippets.filter(pk__in=lost[start : start + BATCH]).update(embedded_in="")
+    return len(lost)
+
+
 def embedded_text(snippet: TrainingSnippet) -> str:
     """Return what is embedded and counted: title and text together, as the title is half of the signal."""
     return f"{snippet.prompt}\n\n{snippet.completion}"

@@ -31,6 +31,8 @@ __all__ = [
     "ids_with_vectors",
     "put_vectors",
     "rebuild_model",
+    "rebuild_outdated",
+    "rebuild_store",
     "remove_model",
     "remove_snippets",
     "search",
@@ -52,9 +54,33 @@ def remove_model(model_id: int) -> None:
         vectors.drop_all_spaces(model_id)
 
 
-def rebuild_model(model_id: int, texts: Iterable[SnippetText]) -> None:
-    """Make the model's keyword leg anew from these texts; vectors stay, except those of no snippet."""
+def rebuild_model(model_id: int, texts: Iterable[SnippetText] | None = None) -> None:
+    """Make the model's keyword leg anew, from these texts or its stored ones; drops the vectors of no snippet."""
     with tenant_atomic():
         keywords.clear(model_id)
-        keywords.add_snippets(model_id, texts)
+        keywords.add_snippets(model_id, keywords.stored_texts(model_id) if texts is None else texts)
         vectors.drop_strays(model_id)
+
+
+def rebuild_outdated() -> list[int]:
+    """Rebuild the models of the store whose terms an older terms.py made; returns their ids."""
+    rebuilt = []
+    for model_id in keywords.outdated_models():
+        with tenant_atomic():
+            if model_id in keywords.outdated_models():  # another worker may have been quicker
+                rebuild_model(model_id)
+                rebuilt.append(model_id)
+    return rebuilt
+
+
+def rebuild_store(model_ids: Iterable[int]) -> None:
+    """Make the whole index of the store anew for these models; mends also a damaged full-text table."""
+    wanted = list(model_ids)
+    with tenant_atomic():
+        gone = vectors.models_with_spaces() - set(wanted)
+        keywords.clear_store()
+        for model_id in wanted:
+            keywords.add_snippets(model_id, keywords.stored_texts(model_id))
+            vectors.drop_strays(model_id)
+        for model_id in gone:
+            vectors.drop_all_spaces(model_id)

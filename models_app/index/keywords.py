@@ -157,6 +157,13 @@ def clear(model_id: int) -> None:
     write("DELETE FROM ret_model WHERE model_id = %(model)s", model=model_id)
 
 
+def clear_store() -> None:
+    """Empty the keyword leg of all models."""
+    write("INSERT INTO ret_fts (ret_fts) VALUES ('delete-all')")
+    write("DELETE FROM ret_snippet")
+    write("DELETE FROM ret_model")
+
+
 def stored_texts(model_id: int) -> Iterator[SnippetText]:
     """Yield the model's snippets as its rows have them, by id."""
     after = 0
@@ -169,6 +176,12 @@ def terms_version(model_id: int) -> str:
     """Return the version of terms.py that the model was indexed with; empty if it never was."""
     found = rows("SELECT terms_version FROM ret_model WHERE model_id = %(model)s", model=model_id)
     return found[0][0] if found else ""
+
+
+def outdated_models() -> list[int]:
+    """Return the models that were indexed with another version of terms.py."""
+    sql = "SELECT model_id FROM ret_model WHERE terms_version <> %(version)s AND snippets > 0 ORDER BY model_id"
+    return [row[0] for row in rows(sql, version=TERMS_VERSION)]
 
 
 def term_range(model_id: int) -> tuple[str, str]:

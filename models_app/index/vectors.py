@@ -107,6 +107,11 @@ def drop_strays(model_id: int) -> None:
         _drop(space_id, np.setdiff1d(ids, known))
 
 
+def models_with_spaces() -> set[int]:
+    """Return the models that have vectors, or had some."""
+    return {row[0] for row in rows("SELECT DISTINCT model_id FROM ret_space")}
+
+
 def ids_with_vectors(model_id: int, space: str) -> np.ndarray:
     """Return the ids of the model's snippets with a vector in this space, ascending."""
     return np.concatenate([np.empty(0, IDS), *(_ids_in(space_id) for space_id, _ in _spaces(model_id, space))])

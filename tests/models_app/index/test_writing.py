@@ -11,6 +11,7 @@ import pytest
 from models_app import index
 from models_app.index import AlreadyIndexed, SnippetText
 from models_app.index.connection import rows, write
+from models_app.index.keywords import prefix_of
 from models_app.models import MLModel, TrainingSnippet
 from tenants.store import connection, tenant_atomic
 from tests.models_app.index.teaching import SPACE, bm25, found, put, question, random_text, teach, unit
@@ -91,6 +92,41 @@ def test_check_finds_a_broken_chunk(support):
     put(support, {1: unit(1, 0)})
     write("UPDATE ret_vectors SET vectors = zeroblob(8)")
     assert any("is broken" in problem for problem in index.check_model(support.pk))
+
+
+def damage() -> None:
+    """Overwrite the postings in the full-text table's own storage."""
+    write("UPDATE ret_fts_data SET block = x'00ff00ff' WHERE id > 10")
+
+
+def test_a_damaged_table_is_noticed_and_the_store_can_be_rebuilt(support, sales):
+    teach(support, {1: "alpha"})
+    teach(sales, {2: "alpha"})
+    gone = MLModel.objects.create(slug="gone", name="Gone")
+    teach(gone, {3: "alpha"})
+    put(support, {1: unit(1, 0)})
+    put(gone, {3: unit(1, 0)})
+    gone.delete()  # past the index
+    damage()
+    assert "damaged" in index.check_model(support.pk)[0]
+    index.rebuild_store([support.pk, sales.pk])
+    assert index.check_model(support.pk) == index.check_model(sales.pk) == []
+    assert (found(support, "alpha"), found(sales, "alpha")) == ([1], [2])
+    assert found(support, mode="semantic", vector=unit(1, 0)) == [1]
+    assert rows("SELECT id FROM ret_snippet") == [(1,), (2,)]
+    assert rows("SELECT DISTINCT space_id FROM ret_chunk JOIN ret_space AS space ON space.id = space_id") == [(1,)]
+
+
+def test_models_with_terms_of_another_version_are_rebuilt(support, sales):
+    teach(support, {1: "alpha"})
+    teach(sales, {2: "alpha"})
+    old = "INSERT INTO ret_fts (rowid, prompt, completion) VALUES (1, '', %(term)s)"
+    write(old, term=f"{prefix_of(support.pk)}formerly")
+    write("UPDATE ret_model SET terms_version = 'older' WHERE model_id = %(model)s", model=support.pk)
+    assert index.rebuild_outdated() == [support.pk]
+    assert index.rebuild_outdated() == []
+    assert index.check_model(support.pk) == []
+    assert found(support, "formerly") == []
 
 
 @dataclass

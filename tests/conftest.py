@@ -35,9 +35,11 @@ def needs_local_embedder() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_passwords():
-    """Let passwords be hashed fast: that it is slow outside the tests is Django's matter, and no test of ours."""
-    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+def quick_settings():
+    """Spare what is slow and no matter of ours: hashing passwords, and listing all static files for each client."""
+    with override_settings(
+        PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"], WHITENOISE_AUTOREFRESH=True
+    ):
         yield
 
 

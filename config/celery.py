@@ -23,7 +23,9 @@ PARENT_VARIABLE = "SITEWISE_SERVE_PID"
 POLLING_SECONDS = 0.5
 # Threads share the embedder's memory, and a job mostly waits: for a website, an LLM, or arithmetic outside the GIL.
 WORKER_COMMAND = (
-    *(sys.executable, "-m", "celery", "--app", "config.celery", "--quiet", "worker"),
+    # Containers run everything as root; Celery's warning is about messages that carry code, and ours carry numbers.
+    *(sys.executable, "-W", "ignore:You're running the worker with superuser privileges"),
+    *("-m", "celery", "--app", "config.celery", "--quiet", "worker"),
     *("--pool", "threads", "--concurrency", "2", "--loglevel", "WARNING"),
     *("--without-gossip", "--without-mingle", "--without-heartbeat"),
 )
@@ -37,7 +39,7 @@ def _broker_options() -> dict:
     for folder in (messages, control):
         folder.mkdir(parents=True, exist_ok=True)
     return {
-        "broker_url": "filesystem://",
+        "broker_url": "filesystem://localhost//",
         "broker_transport_options": {
             "data_folder_in": str(messages),
             "data_folder_out": str(messages),

@@ -142,7 +142,7 @@ def _known_uris(job: Import) -> QuerySet:
 def _pause_seconds(job: Import, rules: SiteRules) -> float:
     """Return how long to wait between two pages; a site on this very machine needs no such care."""
     host = urlsplit(rules.start_url).hostname
-    if host == "localhost" or (host.strip("[]")[:1].isdigit() and is_loopback_address(host)):
+    if host == "localhost" or is_loopback_address(host):
         return 0.0
     return max(job.delay_seconds, min(rules.crawl_delay_seconds, MAX_CRAWL_DELAY_SECONDS))
 

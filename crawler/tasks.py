@@ -1,5 +1,7 @@
 """Imports as a worker does them, and the look for jobs that nobody works on."""
 
+from contextlib import suppress
+
 from celery import shared_task
 
 from crawler.crawl import import_site
@@ -8,6 +10,7 @@ from models_app.jobs import perform, send_message
 from models_app.memory import return_free_memory
 from models_app.models import Vectorising
 from tenants.installation import ready_tenants
+from tenants.store import StoreNotReady, activated
 
 
 @shared_task(name=Import.task_name)
@@ -22,10 +25,12 @@ def take_up_abandoned_jobs() -> int:
 
     Found are the jobs of killed workers, once their lease has run out, and those whose message was lost.
     """
-    sent = 0
+    found = []
     for tenant in ready_tenants():
-        for job_class in (Import, Vectorising):
-            for pk in job_class.abandoned().order_by("pk").values_list("pk", flat=True):
-                send_message(job_class, tenant.pk, pk)
-                sent += 1
-    return sent
+        with suppress(StoreNotReady), activated(tenant):
+            for job_class in (Import, Vectorising):
+                open_jobs = job_class.abandoned().order_by("pk").values_list("pk", flat=True)
+                found += [(job_class, tenant.pk, pk) for pk in open_jobs]
+    for message in found:
+        send_message(*message)
+    return len(found)

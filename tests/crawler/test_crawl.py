@@ -164,7 +164,11 @@ class TestWhichPages:
         assert "PK" not in "".join(texts(model).values())
 
     def test_w16_a_page_that_unpacks_to_more_than_the_limit_is_left_and_the_crawl_goes_on(self, model):
-        paths = {"/": page("Home", "/bomb", "/small"), "/bomb": Answer(BOMB, headers={"Content-Encoding": "gzip"}), "/small": page("Small")}
+        paths = {
+            "/": page("Home", "/bomb", "/small"),
+            "/bomb": Answer(BOMB, headers={"Content-Encoding": "gzip"}),
+            "/small": page("Small"),
+        }
         with Website(paths) as website:
             job = crawl(model, website)
             assert stored(job, website) == ["/", "/small"]

@@ -1,0 +1,146 @@
+"""Real workers that are killed at any moment: the import ends as if nothing had happened, whatever the broker."""
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from tests.conftest import needs
+from tests.fakes.openai_server import OpenAIServer, Reply, Request, refusal
+from tests.fakes.website import Request as PageRequest
+from tests.fakes.website import Website, page
+from tests.worker import PATIENCE_SECONDS, Installation
+
+LARGE_PAGES, SMALL_PAGES = 8, 16
+
+
+class SlowProvider(OpenAIServer):
+    """Takes a moment for each request, so that a worker can be killed in the middle; as an LLM it refuses to answer."""
+
+    def default_reply(self, request: Request) -> Reply:
+        reply = super().default_reply(request) if request.path.endswith("/embeddings") else refusal(400)
+        reply.waits_seconds = 0.2
+        return reply
+
+
+def slow(html: str):
+    def answer(request: PageRequest) -> str:
+        time.sleep(0.05)
+        return html
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def website():
+    """A site of large pages, which an LLM is asked to split, small ones, a copy, a redirect's worth of links."""
+    links = [f"/large/{number}" for number in range(LARGE_PAGES)] + [
+        f"/small/{number}" for number in range(SMALL_PAGES)
+    ]
+    sections = "".join(f"<h2>Part {part}</h2><p>{f'word{part} ' * 300}</p>" for part in range(6))
+    paths = {f"/small/{number}": slow(page(f"Small page {number}", *links)) for number in range(SMALL_PAGES)}
+    for number in range(LARGE_PAGES):
+        paths[f"/large/{number}"] = slow(f"<title>Large {number}</title><main><h1>{number}</h1>{sections}</main>")
+    paths["/copy"] = slow(page("Small page 0", *links))
+    with Website({"/": page("Home", *links, "/copy", "/missing")} | paths) as website:
+        yield website
+
+
+@pytest.fixture(scope="module")
+def provider():
+    with SlowProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def installation(tmp_path, provider):
+    """An installation with tenant acme whose LLM and embeddings come from the slow provider."""
+
+    def make(name: str, **environment: str) -> Installation:
+        provided = {
+            "SITEWISE_LLM_URL": provider.url,
+            "SITEWISE_EMBEDDING_URL": provider.url,
+            "SITEWISE_EMBEDDING_MODEL": "fake",
+        }
+        made = Installation(tmp_path / name, **provided, **environment)
+        made.manage("create_tenant", "acme")
+        return made
+
+    return make
+
+
+@pytest.fixture
+def undisturbed(installation, website):
+    """What an import of the site leaves behind that nobody disturbs, in one process and without a worker."""
+    calm = installation("undisturbed")
+    calm.manage("import_site", "acme/support", website.url("/"))
+    return calm.result()
+
+
+@pytest.fixture
+def redis_url(tmp_path):
+    """A Redis server of the test's own."""
+    server = shutil.which("redis-server")
+    needs(server is not None, "redis-server (Debian's package of that name)")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(tmp_path)]
+    redis = subprocess.Popen([server, *options], stdout=subprocess.DEVNULL)
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_listening(port):
+        assert time.monotonic() < end and redis.poll() is None
+        time.sleep(0.05)
+    yield f"redis://127.0.0.1:{port}/0"
+    redis.terminate()
+    redis.wait()
+
+
+def is_listening(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def assert_same(disturbed: Installation, undisturbed: dict[str, list]) -> None:
+    result = disturbed.result()
+    assert result["pages"] == undisturbed["pages"]
+    assert result["snippets"] == undisturbed["snippets"]
+    addresses = [url for url, *_ in result["pages"]]
+    assert len(addresses) == len(set(addresses)) == LARGE_PAGES + SMALL_PAGES + 3
+    assert all(space == "fake" for *_, space in result["snippets"])
+    assert disturbed.index_problems() == []
+
+
+def test_a_killed_workers_import_ends_as_an_undisturbed_one(installation, website, undisturbed):
+    disturbed = installation("disturbed")
+    disturbed.start_import(website.url("/"))
+    disturbed.kill_worker_when("reading", 3)
+    disturbed.kill_worker_when("reading", 15)
+    disturbed.kill_worker_when("splitting", 2)
+    disturbed.kill_worker_when("embedding", 1)
+    assert disturbed.finish()["state"] == "done"
+    assert_same(disturbed, undisturbed)
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_import_back(installation, website, undisturbed):
+    disturbed = installation("disturbed", SITEWISE_LEASE_SECONDS="600")
+    disturbed.start_import(website.url("/"))
+    disturbed.kill_worker_when("reading", 3, how=signal.SIGTERM)
+    handed_back = disturbed.job()
+    assert (handed_back["state"], handed_back["lease"]) == ("queued", "")
+    assert disturbed.finish()["state"] == "done"
+    assert_same(disturbed, undisturbed)
+
+
+def test_the_journey_on_redis(installation, website, undisturbed, redis_url):
+    disturbed = installation("disturbed", CELERY_BROKER_URL=redis_url)
+    with disturbed.worker():
+        disturbed.start_import(website.url("/"))
+        disturbed.wait_until(lambda job: job["phase"] == "splitting")
+    disturbed.kill_worker_when("embedding", 1)
+    assert disturbed.finish()["state"] == "done"
+    assert_same(disturbed, undisturbed)
+    assert not (disturbed.folder / "broker").exists()

@@ -7,6 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
 from secrets import token_hex
 
@@ -90,13 +91,14 @@ async def stream_parts(
     """Yield the answer as server-sent events, at once and with a sign of life in every silence."""
     yield completion.first()
     try:
-        async for event in _with_heartbeat(events, heartbeat_seconds):
-            if event is None:
-                yield PING
-            elif isinstance(event, Piece):
-                yield completion.piece(event.text)
-            elif isinstance(event, Answered):
-                yield completion.last(event)
+        async with aclosing(_with_heartbeat(events, heartbeat_seconds)) as beating:
+            async for event in beating:
+                if event is None:
+                    yield PING
+                elif isinstance(event, Piece):
+                    yield completion.piece(event.text)
+                elif isinstance(event, Answered):
+                    yield completion.last(event)
     except Exception as error:
         yield _event(api_error_of(error).body)
         return

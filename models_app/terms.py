@@ -187,7 +187,6 @@ def _spaced_terms(chunk: str) -> tuple[str, ...]:
 
 def _compound_terms(text: str) -> list[str]:
     """Return the terms of each part, and the whole when there are several: e-mail, email and E_Mail share it."""
-    text = POSSESSIVE.sub("", text)
     parts = [part for part in PART_BORDER.split(text) if any(map(str.isalnum, part))]
     whole = [_fold(text)] if NAME_WITH_DOT.match(text) else []
     if 1 < len(parts) <= MAX_WHOLE_PARTS:

@@ -5,6 +5,7 @@ import pytest
 
 from models_app import index
 from models_app.index import NotIndexed, VectorsRefused
+from models_app.index.connection import rows
 from tests.models_app.index.teaching import SPACE, found, near, put, question, teach, unit
 
 
@@ -37,7 +38,22 @@ def test_the_cutoff_is_on_the_cosine(support):
     put(support, {1: near(0.9), 2: near(0.8), 3: near(0.7)})
     assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.8) == [1, 2]
     assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.95) == []
-    assert found(support, mode="semantic", vector=near(0.9), min_cosine=1.0) == [1]
+
+
+def test_rounding_does_not_cut_off_an_equal_vector(support):
+    candidates = (unit(*np.random.default_rng(seed).normal(size=384)) for seed in range(100))
+    vector = next(candidate for candidate in candidates if np.vecdot(candidate, candidate) < 1)
+    teach(support, {1: "a"})
+    put(support, {1: vector})
+    assert found(support, mode="semantic", vector=vector, min_cosine=1.0) == [1]
+
+
+def test_vectors_that_come_one_by_one_end_up_in_few_chunks(support):
+    teach(support, dict.fromkeys(range(1, 101), "a"))
+    for key in range(1, 101):
+        put(support, {key: unit(1, key)})
+    assert rows("SELECT count(*) FROM ret_chunk")[0][0] < 16
+    assert index.ids_with_vectors(support.pk, SPACE).tolist() == list(range(1, 101))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,14 @@ def test_models_with_terms_of_another_version_are_rebuilt(support, sales):
     assert found(support, "formerly") == []
 
 
+def test_an_emptied_model_starts_again_with_todays_terms(support):
+    snippets = teach(support, {1: "alpha"})
+    write("UPDATE ret_model SET terms_version = 'older'")
+    index.remove_snippets(support.pk, snippets)
+    index.add_snippets(support.pk, snippets)
+    assert index.check_model(support.pk) == []
+
+
 @dataclass
 class Mirror:
     """What the index should hold, in plain Python."""

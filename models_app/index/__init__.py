@@ -10,7 +10,7 @@ from models_app.index import keywords, vectors
 from models_app.index.check import check_model
 from models_app.index.chunks import VectorsRefused
 from models_app.index.keywords import AlreadyIndexed, SnippetText, add_snippets
-from models_app.index.search import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
+from models_app.index.statement import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
 from models_app.index.vectors import NotIndexed, drop_space, drop_vectors, ids_with_vectors, put_vectors
 from tenants.store import tenant_atomic
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from models_app import index
 from models_app.index import IndexHit, SnippetText
-from models_app.index.search import SEARCH
+from models_app.index.statement import SEARCH
 from models_app.models import MLModel, TrainingSnippet
 from tenants.store import activated, connection
 from tests.models_app.index.teaching import bm25, found, near, put, question, random_text, teach, unit

@@ -35,7 +35,7 @@ def import_dialog(request: HttpRequest, tenant_slug: str, model_slug: str) -> Ht
             job = start_import(model, **form.cleaned_data)
         except ImportRunning as error:
             return _job_dialog(request, error.job, is_refused=True)
-        return trigger_client_event(_job_dialog(request, job), "job-started")
+        return trigger_client_event(_job_dialog(request, job), "job-changed")
     context = {"form": form, "model": model, "last_import": model.imports.first()}
     return dialog(request, "partials/import_dialog.html", context, _behind(request, model))
 
@@ -75,7 +75,7 @@ def import_stop(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int
     job = _import_or_404(model_slug, pk)
     job.request_stop()
     job.refresh_from_db()
-    return _job_dialog(request, job)
+    return trigger_client_event(_job_dialog(request, job), "job-changed")
 
 
 def _job_dialog(request: HttpRequest, job: Import, is_refused: bool = False) -> HttpResponse:

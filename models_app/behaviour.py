@@ -101,6 +101,7 @@ class Section:
 class BehaviourForm(forms.ModelForm):
     """All settings of a model. Fields the role may not change are shown, and what is sent for them is ignored."""
 
+    provider_base_url = forms.URLField(max_length=300, required=False, assume_scheme="https")
     # What was typed is shown again after a refusal; the stored key never reaches the form.
     provider_key = forms.CharField(
         max_length=500,

@@ -31,9 +31,8 @@ FILTERS = {
 def training_data(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
     """The model's first tab: its snippets. `?dialog=` opens one of the model's dialogs over it."""
     model = get_object_or_404(MLModel, slug=model_slug)
-    return render(
-        request, "pages/training_data.html", _table_context(request, model) | {"overview": overview_of(model)}
-    )
+    context = _table_context(request, model) | {"overview": overview_of(model), "tab": "training"}
+    return render(request, "pages/training_data.html", context)
 
 
 @require_GET
@@ -151,7 +150,7 @@ def vectorise(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpRe
     response = dialog(
         request, "partials/vectorise.html", context, _page_of(tenant_slug, model, {"dialog": "vectorise"})
     )
-    return trigger_client_event(response, "job-started") if request.method == "POST" else response
+    return trigger_client_event(response, "job-changed") if request.method == "POST" else response
 
 
 @require_GET
@@ -171,7 +170,8 @@ def vectorise_stop(request: HttpRequest, tenant_slug: str, model_slug: str) -> H
     model = get_object_or_404(MLModel, slug=model_slug)
     for job in model.vectorisings.filter(state__in=Vectorising.OPEN_STATES):
         job.request_stop()
-    return render(request, "partials/vectorise.html", _vectorise_context(model))
+    response = render(request, "partials/vectorise.html", _vectorise_context(model))
+    return trigger_client_event(response, "job-changed")
 
 
 def _vectorise_context(model: MLModel) -> dict:

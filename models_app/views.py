@@ -1,5 +1,6 @@
 """Pages and dialogs about models: the list, a new one, its state at a glance, its behaviour, its end."""
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -10,6 +11,7 @@ from models_app import snippets
 from models_app.behaviour import BehaviourForm
 from models_app.embedder import space_of
 from models_app.forms import DeleteModelForm, NewModelForm
+from models_app.key_limits import drop_from_keys, rename_in_keys
 from models_app.models import MLModel
 from models_app.overview import overview_of, overviews
 from tenants.dialogs import dialog, saved
@@ -63,7 +65,9 @@ def model_delete(request: HttpRequest, tenant_slug: str, model_slug: str) -> Htt
     model = get_object_or_404(MLModel, slug=model_slug)
     form = DeleteModelForm(model, request.POST or None)
     if request.method == "POST" and form.is_valid():
+        drop_from_keys(request.tenant, model.slug)
         snippets.delete_model(model)
+        messages.success(request, f"The model {model.name} was deleted.")
         return HttpResponseClientRedirect(reverse("models_app:model_list", args=[tenant_slug]))
     context = {"form": form, "model": model, "overview": overview_of(model)}
     return dialog(request, "partials/model_delete.html", context, _page_of(tenant_slug, model))
@@ -77,18 +81,22 @@ def behaviour(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpRe
         return refused(request, "You may look at the settings, but only editors and owners change them.")
     form = BehaviourForm(request.role, request.POST or None, instance=get_object_or_404(MLModel, pk=model.pk))
     if request.method == "POST" and form.is_valid():
-        return _behaviour_saved(tenant_slug, model, form.save())
+        return _behaviour_saved(request, model, form.save())
     context = {"form": form, "model": model}
     return dialog(request, "partials/behaviour.html", context, _page_of(tenant_slug, model, {"dialog": "behaviour"}))
 
 
-def _behaviour_saved(tenant_slug: str, old: MLModel, new: MLModel) -> HttpResponse:
+def _behaviour_saved(request: HttpRequest, old: MLModel, new: MLModel) -> HttpResponse:
     if new.slug != old.slug:
-        return HttpResponseClientRedirect(_page_of(tenant_slug, new))
+        rename_in_keys(request.tenant, old.slug, new.slug)
+    if (new.slug, new.name) != (old.slug, old.name):
+        messages.success(request, "Behaviour saved.")
+        return HttpResponseClientRedirect(_page_of(request.tenant.slug, new))
     toast = "Behaviour saved."
     if new.needs_vectors and (not old.needs_vectors or space_of(new) != space_of(old)):
         missing = snippets.missing_vectors(new).count()
-        toast += f" {missing:,} snippets have no vector yet: press Vectorise." if missing else ""
+        lacking = "1 snippet has" if missing == 1 else f"{missing:,} snippets have"
+        toast += f" {lacking} no vector yet: press Vectorise." if missing else ""
     return saved("behaviour-changed", "vectors-changed", toast=toast)
 
 

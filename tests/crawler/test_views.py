@@ -1,0 +1,208 @@
+"""The Import dialog, its progress and its reports, as a browser asks for them."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from crawler.models import Import, Page
+from models_app import snippets
+from models_app.models import MLModel
+
+HTMX = {"HX-Request": "true"}
+
+
+def address(name, *arguments):
+    return reverse(f"crawler:{name}", args=["acme", "support", *arguments])
+
+
+def fields(**changes):
+    """Return what the Import dialog's form sends, with changes."""
+    return {"address": "example.com", "max_pages": "50", "delay_seconds": "0.5"} | changes
+
+
+def begin(model, **changes):
+    return Import.objects.create(model=model, address="example.com", max_pages=50, **changes)
+
+
+@pytest.fixture
+def ann_browser(browse, ann):
+    return browse(ann)
+
+
+def events_of(response):
+    return json.loads(response.headers["HX-Trigger"])
+
+
+def test_the_dialog_begins_with_the_models_own_settings(support, ann_browser):
+    support.website, support.import_images, support.insert_source_url = "acme.test/help", False, True
+    support.save()
+    page = ann_browser.get(address("import_dialog"), headers=HTMX).content.decode()
+    assert 'value="acme.test/help"' in page
+    assert page.count(" checked") == 1
+
+
+def test_an_import_is_started_with_what_was_chosen(support, ann_browser):
+    sent = fields(address=" example.com/help ", max_pages="7", import_images="on")
+    response = ann_browser.post(address("import_dialog"), sent, headers=HTMX)
+    job = Import.objects.get()
+    assert (job.address, job.max_pages, job.delay_seconds) == ("example.com/help", 7, 0.5)
+    assert (job.import_images, job.insert_source_url) == (True, False)
+    assert "Waiting for a worker" in response.content.decode()
+    assert "job-changed" in events_of(response)
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("address", ""),
+        ("address", "ftp://example.com"),
+        ("address", "http://10.0.0.1/"),
+        ("address", "http://169.254.169.254/latest/meta-data"),
+        ("address", "http://user:secret@example.com/"),
+        ("address", "javascript:alert(1)"),
+        ("address", "two words"),
+        ("address", "x" * 3_000),
+        ("max_pages", "0"),
+        ("max_pages", "99999999"),
+        ("max_pages", "many"),
+        ("delay_seconds", "-1"),
+        ("delay_seconds", "nan"),
+        ("delay_seconds", "600"),
+    ],
+)
+def test_a_bad_value_is_refused_beside_its_field(support, ann_browser, field, bad):
+    page = ann_browser.post(address("import_dialog"), fields(**{field: bad}), headers=HTMX).content.decode()
+    assert f'id="id_{field}_error"' in page
+    assert not Import.objects.exists()
+
+
+def test_a_second_import_is_refused_and_shows_the_running_one(support, ann_browser):
+    job = begin(support)
+    page = ann_browser.post(address("import_dialog"), fields(), headers=HTMX).content.decode()
+    assert "Nothing new was started" in page
+    assert address("import_report", job.pk) in page
+    assert Import.objects.count() == 1
+
+
+def test_the_dialog_of_a_running_import_is_its_progress(support, ann_browser):
+    job = begin(
+        support, state="running", leased_until=timezone.now() + timedelta(minutes=1), done_count=3, total_count=9
+    )
+    job.pages.create(url="https://example.com/", state=Page.State.READ)
+    page = ann_browser.get(address("import_dialog"), headers=HTMX).content.decode()
+    assert "Reading pages" in page
+    assert 'max="9" value="3"' in page
+    assert "every 2s" in page
+
+
+def test_an_interrupted_import_is_named_so(support, ann_browser):
+    begin(support, state="running", leased_until=timezone.now() - timedelta(minutes=1))
+    page = ann_browser.get(address("import_dialog"), headers=HTMX).content.decode()
+    assert "Interrupted" in page
+
+
+def test_an_import_nobody_works_on_is_stopped_at_once(support, ann_browser):
+    job = begin(support)
+    page = ann_browser.post(address("import_stop", job.pk), headers=HTMX).content.decode()
+    job.refresh_from_db()
+    assert job.state == "stopped"
+    assert "What was imported until then stays." in page
+
+
+def test_polling_ends_with_the_import_and_tells_the_page(support, ann_browser):
+    job = begin(support)
+    assert ann_browser.get(address("import_progress", job.pk), headers=HTMX).status_code == 200
+    Import.objects.filter(pk=job.pk).update(state="done")
+    ended = ann_browser.get(address("import_progress", job.pk), headers=HTMX)
+    assert ended.status_code == 286
+    assert "import-ended" in events_of(ended)
+    assert "every 2s" not in ended.content.decode()
+
+
+def test_a_failed_import_says_why_where_the_person_looks(support, ann_browser):
+    job = begin(support, state="failed", message="The robots.txt of example.com forbids everything.")
+    for name in ("import_job", "import_report"):
+        page = ann_browser.get(address(name, job.pk), headers=HTMX).content.decode()
+        assert "The robots.txt of example.com forbids everything." in page
+        assert "What the model knew before still answers." in page
+
+
+def test_the_end_lists_the_pages_that_gave_nothing(support, ann_browser):
+    job = begin(support, state="done", message="1 page imported.", notes=["A sitemap was odd."])
+    job.pages.create(url="https://example.com/", state="done", snippet_count=1)
+    report = {"message": "The page is a PDF."}
+    job.pages.create(url="https://example.com/a.pdf", state="skipped", reason="not html: pdf", report=report)
+    job.pages.create(url="https://example.com/slow", state="failed", reason="timeout")
+    page = ann_browser.get(address("import_job", job.pk), headers=HTMX).content.decode()
+    for words in ("1 page imported.", "A sitemap was odd.", "The page is a PDF.", "https://example.com/slow: timeout"):
+        assert words in page
+
+
+def test_all_pages_are_listed_filtered_and_searched(support, ann_browser):
+    job = begin(support, state="done")
+    job.pages.create(url="https://example.com/good", state="done")
+    job.pages.create(url="https://example.com/lost", state="failed", reason="status 503")
+
+    def shown(**query):
+        page = ann_browser.get(address("page_table", job.pk), query, headers=HTMX).content.decode()
+        return {url for url in ("good", "lost") if f"example.com/{url}" in page}
+
+    assert shown() == {"good", "lost"}
+    assert shown(state="failed") == {"lost"}
+    assert shown(q="goo") == {"good"}
+    assert shown(state="nonsense") == {"good", "lost"}
+
+
+def test_a_page_tells_how_its_text_was_taken_and_split(support, ann_browser):
+    job = begin(support, state="done")
+    report = {
+        "selected_by": "article",
+        "warnings": ["The selection was widened."],
+        "split": "headings",
+        "split_report": "No LLM is set.",
+    }
+    page = job.pages.create(
+        url="https://example.com/a", final_url="https://example.com/a", state="done", markdown="# Hours", report=report
+    )
+    snippets.add(support, "When are you open?", "From nine.", "https://example.com/a", source="crawl")
+    html = ann_browser.get(address("page_report", job.pk, page.pk), headers=HTMX).content.decode()
+    for words in ("&lt;article&gt;", "The selection was widened.", "at its headings", "No LLM is set.", "From nine."):
+        assert words in html
+
+
+def test_a_page_of_another_site_runs_nothing_here(support, ann_browser):
+    job = begin(support, state="done")
+    page = job.pages.create(
+        url="https://example.com/a",
+        title="<script>alert(1)</script>",
+        markdown="<script>alert(2)</script>",
+        state="done",
+    )
+    for where in (address("page_report", job.pk, page.pk), address("import_report", job.pk)):
+        assert "<script>alert" not in ann_browser.get(where, headers=HTMX).content.decode()
+
+
+def test_the_imports_tab_begins_with_an_empty_state(support, ann_browser):
+    page = ann_browser.get(address("import_list")).content.decode()
+    assert "Nothing has been imported yet" in page
+    job = begin(support, state="done")
+    assert address("import_report", job.pk) in ann_browser.get(address("import_list")).content.decode()
+
+
+def test_a_reader_sees_imports_and_starts_or_stops_none(support, browse, ray):
+    job, browser = begin(support), browse(ray)
+    assert browser.get(address("import_report", job.pk)).status_code == 200
+    assert browser.get(address("import_dialog"), headers=HTMX).status_code == 403
+    assert browser.post(address("import_dialog"), fields(), headers=HTMX).status_code == 403
+    assert browser.post(address("import_stop", job.pk), headers=HTMX).status_code == 403
+    job.refresh_from_db()
+    assert job.is_open
+
+
+def test_an_import_is_not_reached_through_another_model(support, ann_browser):
+    MLModel.objects.create(slug="other", name="Other")
+    job = begin(support)
+    assert ann_browser.get(reverse("crawler:import_report", args=["acme", "other", job.pk])).status_code == 404

@@ -1,0 +1,233 @@
+"""Training data as a browser asks for it: search, read, write, edit, delete, vectorise."""
+
+import json
+
+import pytest
+from django.urls import reverse
+
+from models_app import snippets
+from models_app.models import MLModel, TrainingSnippet, Vectorising
+
+HTMX = {"HX-Request": "true"}
+
+
+def address(name, *arguments):
+    return reverse(f"models_app:{name}", args=["acme", "support", *arguments])
+
+
+@pytest.fixture
+def ann_browser(browse, ann):
+    return browse(ann)
+
+
+@pytest.fixture
+def hours(support):
+    return snippets.add(
+        support, "When are you open?", "From **nine** to five.", "https://acme.test/hours", source="crawl"
+    )
+
+
+@pytest.fixture
+def prices(support):
+    return snippets.add(support, "What does repair cost?", "A repair costs 40 €.")
+
+
+def events_of(response):
+    return json.loads(response.headers["HX-Trigger"])
+
+
+def listed(response):
+    page = response.content.decode()
+    return {snippet.pk for snippet in TrainingSnippet.objects.all() if f'id="read-{snippet.pk}"' in page}
+
+
+def test_a_model_that_knows_nothing_leads_to_the_import(support, ann_browser):
+    page = ann_browser.get(address("training_data")).content.decode()
+    assert "Import your site" in page
+
+
+@pytest.mark.parametrize("words", ["repair", "repairing", "REPAIR", "rep", "40 €", "  repair  "])
+def test_search_finds_words_and_beginnings_of_words(hours, prices, ann_browser, words):
+    response = ann_browser.get(address("snippet_table"), {"q": words}, headers=HTMX)
+    assert listed(response) == {prices.pk}
+
+
+@pytest.mark.parametrize("words", ["%", "_", '"', "AND OR NOT", "*", "'; DROP TABLE", "🦄", "x" * 5_000, "\\"])
+def test_any_text_may_be_searched(hours, prices, ann_browser, words):
+    response = ann_browser.get(address("snippet_table"), {"q": words}, headers=HTMX)
+    assert response.status_code == 200
+    assert listed(response) <= {hours.pk, prices.pk}
+
+
+def test_filters_narrow_the_list(hours, prices, ann_browser):
+    snippets.edit(hours, "When?", "From ten.", hours.uri)
+    shown = {
+        chosen: listed(ann_browser.get(address("snippet_table"), {"show": chosen}, headers=HTMX))
+        for chosen in ("", "crawl", "manual", "edited", "no-vector", "nonsense")
+    }
+    both = {hours.pk, prices.pk}
+    assert shown == {
+        "": both,
+        "crawl": {hours.pk},
+        "manual": {prices.pk},
+        "edited": {hours.pk},
+        "no-vector": both,
+        "nonsense": both,
+    }
+
+
+def test_the_address_bar_follows_the_search(hours, ann_browser):
+    response = ann_browser.get(address("snippet_table"), {"q": "nine", "show": ""}, headers=HTMX)
+    assert response.headers["HX-Replace-Url"] == address("training_data") + "?q=nine"
+
+
+def test_a_long_list_has_pages(support, ann_browser):
+    for number in range(30):
+        snippets.add(support, f"Title {number}", "Text.")
+    first = ann_browser.get(address("snippet_table"), headers=HTMX)
+    second = ann_browser.get(address("snippet_table"), {"page": "2"}, headers=HTMX)
+    beyond = ann_browser.get(address("snippet_table"), {"page": "99"}, headers=HTMX)
+    assert (len(listed(first)), len(listed(second))) == (25, 5)
+    assert not listed(first) & listed(second)
+    assert listed(beyond) == listed(second)
+
+
+def test_a_snippet_is_read_as_markdown(hours, ann_browser):
+    page = ann_browser.get(address("snippet", hours.pk), headers=HTMX).content.decode()
+    assert "<strong>nine</strong>" in page
+    assert "https://acme.test/hours" in page
+
+
+def test_a_written_snippet_is_found_at_once(support, ann_browser):
+    sent = {"prompt": "Do you\n sell   film?", "completion": "Yes,\r\nin rolls.", "uri": ""}
+    response = ann_browser.post(address("snippet_add"), sent, headers=HTMX)
+    snippet = TrainingSnippet.objects.get()
+    assert response.status_code == 204
+    assert "snippets-changed" in events_of(response)
+    assert (snippet.prompt, snippet.completion, snippet.source) == ("Do you sell film?", "Yes,\nin rolls.", "manual")
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("prompt", ""),
+        ("prompt", "x" * 1_001),
+        ("completion", " \n "),
+        ("uri", "javascript:alert(1)"),
+        ("uri", "/hours"),
+    ],
+)
+def test_a_bad_snippet_is_refused_beside_its_field(support, ann_browser, field, bad):
+    sent = {"prompt": "A title", "completion": "Some text", "uri": ""} | {field: bad}
+    page = ann_browser.post(address("snippet_add"), sent, headers=HTMX).content.decode()
+    assert f'id="id_{field}_error"' in page
+    assert not TrainingSnippet.objects.exists()
+
+
+def test_a_full_workspace_says_so_and_keeps_what_was_typed(acme, hours, ann_browser):
+    acme.snippet_quota = 1
+    acme.save()
+    sent = {"prompt": "One more", "completion": "Some text", "uri": ""}
+    page = ann_browser.post(address("snippet_add"), sent, headers=HTMX).content.decode()
+    assert "holds its 1 snippets" in page
+    assert "One more" in page
+
+
+def test_an_edit_marks_the_snippet_and_drops_its_vector(hours, ann_browser):
+    TrainingSnippet.objects.filter(pk=hours.pk).update(embedded_in="multilingual-e5-small")
+    sent = {"prompt": hours.prompt, "completion": "From ten.", "uri": hours.uri}
+    assert ann_browser.post(address("snippet_edit", hours.pk), sent, headers=HTMX).status_code == 204
+    hours.refresh_from_db()
+    assert (hours.completion, hours.is_edited, hours.embedded_in) == ("From ten.", True, "")
+
+
+def test_saving_an_unchanged_snippet_edits_nothing(support, ann_browser):
+    text = "    indented code\nsecond line\n"
+    snippet = snippets.add(support, "Title", text, "https://acme.test/", source="crawl")
+    sent = {"prompt": "Title", "completion": text.replace("\n", "\r\n"), "uri": "https://acme.test/"}
+    assert ann_browser.post(address("snippet_edit", snippet.pk), sent, headers=HTMX).status_code == 204
+    snippet.refresh_from_db()
+    assert (snippet.completion, snippet.is_edited) == (text, False)
+
+
+def test_tokens_are_counted_while_typing(support, ann_browser):
+    sent = {"prompt": "Title", "completion": "word " * 3_000}
+    page = ann_browser.post(address("snippet_tokens"), sent, headers=HTMX).content.decode()
+    assert "of 2,000 tokens" in page
+    assert "Larger than the whole budget" in page
+
+
+def test_deleting_asks_first(hours, ann_browser):
+    asked = ann_browser.get(address("snippet_delete", hours.pk), headers=HTMX)
+    assert "When are you open?" in asked.content.decode()
+    assert TrainingSnippet.objects.exists()
+    assert ann_browser.post(address("snippet_delete", hours.pk), headers=HTMX).status_code == 204
+    assert not TrainingSnippet.objects.exists()
+
+
+def test_a_snippet_is_not_reached_through_another_model(hours, ann_browser):
+    MLModel.objects.create(slug="other", name="Other")
+    elsewhere = reverse("models_app:snippet", args=["acme", "other", hours.pk])
+    assert ann_browser.get(elsewhere, headers=HTMX).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["snippet_edit", "snippet_delete"])
+def test_a_reader_changes_nothing(hours, browse, ray, name):
+    response = browse(ray).post(address(name, hours.pk), {"prompt": "x", "completion": "y"}, headers=HTMX)
+    hours.refresh_from_db()
+    assert response.status_code == 403
+    assert hours.prompt == "When are you open?"
+
+
+def test_a_reader_sees_no_buttons_that_change(hours, browse, ray):
+    page = browse(ray).get(address("training_data")).content.decode()
+    for name in ("snippet_edit", "snippet_delete"):
+        assert address(name, hours.pk) not in page
+    assert address("snippet", hours.pk) in page
+    assert address("snippet_add") not in page
+    assert address("vectorise") not in page
+
+
+def test_vectorise_says_what_is_missing(hours, prices, ann_browser):
+    page = ann_browser.get(address("vectorise"), headers=HTMX).content.decode()
+    assert "Make 2 vectors" in page
+    assert "0 of 2 vectors" in page
+
+
+def test_a_keyword_model_has_nothing_to_vectorise(support, hours, ann_browser):
+    support.retrieval = "keyword"
+    support.save()
+    page = ann_browser.get(address("vectorise"), headers=HTMX).content.decode()
+    assert "nothing to vectorise" in page
+    assert "Make 1 vector" not in page
+
+
+def test_vectorising_starts_once_and_shows_its_progress(hours, ann_browser):
+    for _ in range(2):
+        page = ann_browser.post(address("vectorise"), headers=HTMX).content.decode()
+        assert "Waiting for a worker" in page
+        assert "every 2s" in page
+    assert Vectorising.objects.count() == 1
+    assert ann_browser.get(address("vectorise_progress"), headers=HTMX).status_code == 200
+
+
+def test_vectorising_can_be_stopped(hours, ann_browser):
+    ann_browser.post(address("vectorise"), headers=HTMX)
+    page = ann_browser.post(address("vectorise_stop"), headers=HTMX).content.decode()
+    assert Vectorising.objects.get().state == "stopped"
+    assert "Make 1 vector" in page
+    ended = ann_browser.get(address("vectorise_progress"), headers=HTMX)
+    assert ended.status_code == 286
+    assert "vectors-changed" in events_of(ended)
+
+
+def test_a_failed_vectorising_says_why(support, hours, ann_browser):
+    support.vectorisings.create(state="failed", message="The embedding service did not answer.")
+    page = ann_browser.get(address("vectorise"), headers=HTMX).content.decode()
+    assert "The embedding service did not answer." in page
+    assert "Make 1 vector" in page
+
+
+def test_a_reader_may_not_start_vectorising(hours, browse, ray):
+    assert browse(ray).post(address("vectorise"), headers=HTMX).status_code == 403
+    assert not Vectorising.objects.exists()

@@ -16,7 +16,7 @@ from crawler.frontier import Frontier
 from crawler.models import Import, Page
 from crawler.page_snippets import SnippetMaker, pages_to_split
 from crawler.pages import PageReader
-from crawler.site import OUT_OF_SCOPE, SiteRules, SiteUnreachable, read_site_rules, start_candidates
+from crawler.site import SiteRules, SiteUnreachable, read_site_rules, start_candidates
 from crawler.sitemap import read_sitemaps
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease
@@ -111,7 +111,7 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
         for problem in problems:
             job.add_note(problem)
         silences = 0
-        for page in _all_pages(job, rules, frontier):
+        for page in _all_pages(job, frontier):
             lease.wait(pause_seconds)
             job.note_progress(message=f"Reading {page.url}")
             silences = silences + 1 if reader.read(page) in NETWORK_REASONS else 0
@@ -126,10 +126,10 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
         job.add_note(f"The limit of {job.max_pages:,} pages was reached: pages that were found are left unread.")
 
 
-def _all_pages(job: Import, rules: SiteRules, frontier: Frontier) -> Iterator[Page]:
+def _all_pages(job: Import, frontier: Frontier) -> Iterator[Page]:
     """Yield the pages to read; when no link leads on, those whose snippets an earlier import made: are they gone?"""
     yield from frontier
-    frontier.add((uri for uri in _known_uris(job) if rules.refusal(uri) != OUT_OF_SCOPE), depth=1, is_listed=True)
+    frontier.add_known(_known_uris(job))
     yield from frontier
 
 
@@ -187,9 +187,13 @@ def retire_gone_pages(job: Import, lease: Lease) -> None:
 
     A page that merely failed keeps its old ones, and so does one that this import did not come to.
     """
+    met = job.pages.filter(url__in=_known_uris(job))
     stored = job.pages.filter(state=State.DONE).values("url")
-    met = job.pages.filter(url__in=_known_uris(job)).exclude(url__in=stored)
-    gone = met.filter(state__in=(State.SAME, State.SKIPPED)) | met.filter(state=State.FAILED, report__is_gone=True)
+    gone = (
+        met.filter(state=State.SAME, final_url__in=stored)
+        | met.filter(state=State.SKIPPED)
+        | met.filter(state=State.FAILED, report__is_gone=True)
+    )
     uris = list(gone.values_list("url", flat=True))
     lease.check()
     if retire_pages(job.model, uris):

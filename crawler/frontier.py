@@ -18,6 +18,7 @@ State = Page.State
 REPEATING_PATH = "repeating path"
 TOO_DEEP = "too deep"
 ALIKE_QUERIES = "like other queries"
+WRITTEN_OTHERWISE = "written otherwise"
 
 BATCH = 500
 MAX_DEPTH = 100
@@ -64,6 +65,17 @@ class Frontier:
                 f"More than {self._job.max_pages * ADDRESSES_PER_PAGE:,} addresses were found; the rest was left out."
             )
         Page.objects.bulk_create(rows[: max(room, 0)], batch_size=BATCH, ignore_conflicts=True)
+
+    def add_known(self, urls: Iterable[str]) -> None:
+        """Note the addresses that an earlier import stored; one that is written otherwise today leads to that form."""
+        addresses = {url: self.address_of(url) for url in urls}
+        rewritten = [
+            Page(job=self._job, url=url, final_url=address, state=State.SAME, reason=WRITTEN_OTHERWISE)
+            for url, address in addresses.items()
+            if address not in (None, url) and self._rules.refusal(address) != OUT_OF_SCOPE
+        ]
+        Page.objects.bulk_create(rewritten, batch_size=BATCH, ignore_conflicts=True)
+        self.add(addresses, depth=1, is_listed=True)
 
     def is_read(self, url: str) -> bool:
         """Return whether this import has had the page of this address already."""

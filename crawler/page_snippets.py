@@ -60,14 +60,14 @@ class SnippetMaker:
     @classmethod
     def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
         """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
-        maker = cls(job, lease, find_repeated_blocks(page_texts(job)), _llm_splitter(job, lease))
+        maker = cls(job, lease, find_repeated_blocks(page_texts(job, lease)), _llm_splitter(job, lease))
         maker.keep_site_blocks()
         return maker
 
     def keep_site_blocks(self) -> None:
         """Replace the site's own snippets by what it says around its pages now."""
-        subjects = {subject for text in page_texts(self.job) for subject in subjects_of(text)}
-        blocks = collect_site_blocks(page_texts(self.job), self.repeated, subjects)
+        subjects = {subject for text in page_texts(self.job, self.lease) for subject in subjects_of(text)}
+        blocks = collect_site_blocks(page_texts(self.job, self.lease), self.repeated, subjects)
         title = self.job.pages.filter(final_url=self.job.start_url).values_list("title", flat=True).first() or ""
         drafts = self._split(join_blocks(blocks), f"{title}: header, menu and footer of the site".lstrip(": "), None)[0]
         with tenant_atomic():
@@ -131,10 +131,11 @@ def pages_to_split(job: Import) -> Iterator[Page]:
         yield page
 
 
-def page_texts(job: Import) -> Iterator[PageText]:
+def page_texts(job: Import, lease: Lease) -> Iterator[PageText]:
     """Yield the texts of all pages that were read, a few at a time: also those whose snippets are made already."""
     last = 0
     while batch := list(job.pages.filter(state__in=(State.READ, State.DONE), pk__gt=last).order_by("pk")[:BATCH]):
+        lease.check()
         for page in batch:
             has_main = page.report.get("selected_by") != "body"
             yield PageText(page.url, page.title, page.markdown, tuple(page.landmarks), has_main)

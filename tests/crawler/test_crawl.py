@@ -21,6 +21,7 @@ from models_app.models import MLModel, Retrieval, TrainingSnippet
 from models_app.retrieval import retrieve
 from tenants.models import Tenant
 from tenants.store import activated
+from tests.fakes.openai_server import OpenAIServer, refusal
 from tests.fakes.website import Answer, Request, Website, page, redirect
 
 # The lease is renewed by a thread of its own, which sees only what is committed.
@@ -440,6 +441,16 @@ class TestCrawlingAgain:
         crawl(model, website)
         assert sorted(model.snippets.values_list("uri", flat=True)) == sorted(map(website.url, ("/", "/a", "/bread")))
 
+    def test_a_page_that_is_written_otherwise_today_is_stored_once(self, model, website):
+        crawl(model, website)
+        old = website.url("/b").replace("http://", "https://")
+        TrainingSnippet.objects.filter(uri=website.url("/b")).update(uri=old)
+        job = crawl(model, website)
+        assert job.pages.get(url=old).final_url == website.url("/b")
+        assert [uri for uri in model.snippets.values_list("uri", flat=True) if uri.endswith("/b")] == [
+            website.url("/b")
+        ]
+
     def test_a_page_no_link_leads_to_any_more_stays_while_it_is_there(self, model, website):
         crawl(model, website)
         website.paths["/"] = page("Home", "/a")
@@ -501,6 +512,61 @@ class TestCrawlingAgain:
         second = crawl(model, website)
         assert not any(first.pages.values_list("markdown", flat=True))
         assert all(second.pages.values_list("markdown", flat=True))
+
+
+class TestProvidersThatFail:
+    """Q07: until the new text can be found as well as the old one was, the old one stands."""
+
+    @pytest.fixture
+    def provider(self, settings):
+        with OpenAIServer() as provider:
+            settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_MODEL = provider.url, "fake"
+            yield provider
+
+    @pytest.fixture
+    def hybrid(self, support, provider) -> MLModel:
+        support.retrieval = Retrieval.HYBRID
+        support.save()
+        return support
+
+    def test_an_embedding_service_that_is_away_leaves_the_page_as_it_was(self, hybrid, provider):
+        with Website({"/": page("Home", "/b"), "/b": page("Bread costs 3 euros")}) as website:
+            crawl(hybrid, website)
+            before = list(hybrid.snippets.values_list("pk", "completion", "embedded_in"))
+            assert {space for *_, space in before} == {"fake"}
+            website.paths["/b"] = page("Bread costs 4 euros")
+            provider.will(*[refusal(500)] * 10)
+            job = crawl(hybrid, website)
+            assert (job.state, "keep their old snippets" in job.message) == (State.FAILED, True)
+            assert list(hybrid.snippets.values_list("pk", "completion", "embedded_in")) == before
+            stale = job.pages.get(url=website.url("/b"))
+            assert (stale.state, stale.reason, stale.snippet_count) == ("failed", "no vectors", 1)
+            provider.replies.clear()
+            crawl(hybrid, website)
+        assert "4 euros" in hybrid.snippets.get(uri=website.url("/b")).completion
+        assert set(hybrid.snippets.values_list("embedded_in", flat=True)) == {"fake"}
+        assert index.check_model(hybrid.pk) == []
+
+    def test_a_first_import_without_vectors_is_found_by_its_words(self, hybrid, provider):
+        provider.will(*[refusal(500)] * 10)
+        with Website({"/": page("Bread costs 3 euros")}) as website:
+            job = crawl(hybrid, website)
+        assert job.state == State.FAILED
+        assert "Press Vectorise" in job.message
+        assert retrieve(hybrid, "bread").hits[0].uri == website.url("/")
+
+    def test_an_llm_that_fails_is_told_and_asked_again_the_next_time(self, model, settings, provider):
+        settings.SITEWISE_LLM_URL = provider.url
+        sections = "".join(f"<h2>Part {part}</h2><p>{f'word{part} ' * 300}</p>" for part in range(6))
+        with Website({"/": f"<title>Large</title><main><h1>Large</h1>{sections}</main>"}) as website:
+            for _ in range(2):
+                provider.will(refusal(400))
+                asked = len(provider.requests)
+                job = crawl(model, website)
+                assert len(provider.requests) > asked
+                assert job.pages.get().report["split"] == "headings"
+                assert job.pages.get().report["split_report"]
+        assert len(texts(model)) > 1
 
 
 class TestStartingAndStopping:
@@ -610,13 +676,14 @@ class TestTakingUp:
 
 
 def test_q02_questions_are_logged_while_an_import_writes_thousands_of_snippets(acme_store, model):
-    # One page of many sections: its snippets are written in a single transaction.
-    sections = "".join(f"<h2>Part {number}</h2><p>{'word ' * 150}{number}</p>" for number in range(600))
+    # Pages of many sections: the snippets of each are written in a single transaction.
+    sections = "".join(f"<h2>Part {number}</h2><p>{f'word{number} ' * 150}</p>" for number in range(600))
     model.max_context_tokens = 300
     model.save()
-    failures, logged = [], threading.Event()
+    failures, is_writing = [], threading.Event()
 
     def ask() -> None:
+        is_writing.wait()
         try:
             with activated(acme_store):
                 for number in range(100):
@@ -625,14 +692,15 @@ def test_q02_questions_are_logged_while_an_import_writes_thousands_of_snippets(a
             failures.append(error)
         finally:
             connections.close_all()
-            logged.set()
 
     visitors = threading.Thread(target=ask)
+    visitors.start()
     paths = {f"/{number}": f"<main><h1>{number}</h1>{sections}</main>" for number in range(4)}
     with Website(paths | {"/": page("Home", *paths)}) as website:
-        visitors.start()
-        crawl(model, website)
+        crawl(model, website, lambda job: is_writing.set() if job.phase == Import.Phase.SPLITTING else None)
+        is_writing.set()
         visitors.join()
     assert failures == []
     assert Turn.objects.count() == 100
     assert model.snippets.count() > 1_000
+    assert Turn.objects.earliest("created_at").created_at < TrainingSnippet.objects.latest("created_at").created_at

@@ -1,0 +1,108 @@
+"""What a site repeats around its pages is kept once, and nothing that a reader sees is lost."""
+
+from crawler.repeated import (
+    PageText,
+    RepeatedBlocks,
+    blocks_of,
+    collect_site_blocks,
+    find_repeated_blocks,
+    join_blocks,
+    subjects_of,
+)
+
+
+def text(url: str, markdown: str, *landmarks: str, has_main: bool = False) -> PageText:
+    return PageText(url, f"Title of {url}", markdown, landmarks, has_main)
+
+
+def kept(pages: list[PageText]) -> list[str]:
+    subjects = {subject for page in pages for subject in subjects_of(page)}
+    return [block.markdown for block in collect_site_blocks(pages, find_repeated_blocks(pages), subjects)]
+
+
+FRAMED = [text(f"/{name}", f"We use cookies.\n\n# {name}\n\nAbout {name}.\n\nMill Lane 7") for name in "abcd"]
+
+
+class TestWhereThereIsNoMainPart:
+    def test_what_most_pages_say_is_taken_out_of_each_and_kept_once(self):
+        repeated = find_repeated_blocks(FRAMED)
+        assert [repeated.without(page.markdown) for page in FRAMED[:2]] == ["# a\n\nAbout a.", "# b\n\nAbout b."]
+        assert kept(FRAMED) == ["We use cookies.", "Mill Lane 7"]
+
+    def test_what_fewer_than_three_pages_say_stays(self):
+        pages = FRAMED[:2]
+        assert find_repeated_blocks(pages).without(pages[0].markdown) == pages[0].markdown
+        assert kept(pages) == []
+
+    def test_what_less_than_half_of_the_pages_say_stays(self):
+        pages = [text(f"/{number}", f"Own {number}\n\n{'Includes VAT' if number < 4 else ''}") for number in range(10)]
+        assert "Includes VAT" in find_repeated_blocks(pages).without(pages[0].markdown)
+
+    def test_the_same_words_are_the_same_block_whatever_is_linked_or_bold_in_them(self):
+        menu = ["[Home](/) [Shop](/shop)", "**Home** [Shop](/shop)", '[Home](/ "Start") Shop']
+        pages = [text(f"/{number}", f"{block}\n\nOwn {number}") for number, block in enumerate(menu)]
+        assert find_repeated_blocks(pages).without(pages[1].markdown) == "Own 1"
+
+    def test_a_repeated_heading_stays_above_what_is_the_pages_own(self):
+        pages = [
+            text(f"/{n}", f"## Examples\n\nOwn {n}\n\n## Newsletter\n\nSign up!\n\n### Why\n\nNews.") for n in range(3)
+        ]
+        assert find_repeated_blocks(pages).without(pages[0].markdown) == "## Examples\n\nOwn 0"
+
+    def test_a_line_across_the_page_says_nothing_and_stays(self):
+        pages = [text(f"/{number}", f"Own {number}\n\n---\n\nMore {number}") for number in range(3)]
+        assert find_repeated_blocks(pages).without(pages[0].markdown) == pages[0].markdown
+        assert kept(pages) == []
+
+    def test_a_repeated_picture_is_kept_once(self):
+        pages = [text(f"/{number}", f"![Logo](/logo.png)\n\nOwn {number}") for number in range(3)]
+        assert find_repeated_blocks(pages).without(pages[0].markdown) == "Own 0"
+        assert kept(pages) == ["![Logo](/logo.png)"]
+
+    def test_a_page_of_repeated_blocks_alone_has_no_text_of_its_own(self):
+        pages = [*FRAMED, text("/e", "We use cookies.\n\nMill Lane 7")]
+        assert find_repeated_blocks(pages).without(pages[-1].markdown) == ""
+
+    def test_blank_lines_in_code_cut_no_block(self):
+        markdown = "```\none\n\ntwo\n```\n\nAfter\n\n~~~~\n```\n\n~~~~"
+        assert blocks_of(markdown) == ["```\none\n\ntwo\n```", "After", "~~~~\n```\n\n~~~~"]
+
+
+class TestWhatTheAuthorMarked:
+    def test_a_main_part_is_left_as_it_is_however_often_it_repeats(self):
+        pages = [text(f"/{number}", "The same in each\n\nand this", has_main=True) for number in range(5)]
+        assert find_repeated_blocks(pages) == RepeatedBlocks()
+        assert kept(pages) == []
+
+    def test_a_footer_is_kept_once_with_the_number_of_its_pages(self):
+        pages = [text(f"/{number}", f"Own {number}", "Call 0800 4444", has_main=True) for number in range(5)]
+        [block] = collect_site_blocks(pages, RepeatedBlocks(), set())
+        assert (block.markdown, block.url, block.page_count) == ("Call 0800 4444", "/0", 5)
+
+    def test_a_menus_labels_that_are_titles_or_headings_are_said_already(self):
+        pages = [
+            text("/", "# Home", "- [Home](/)\n- [Prices](/prices)\n- [Our app](https://app.test)", has_main=True),
+            text("/prices", "# Prices ¶\n\nBread: 3 euros", has_main=True),
+        ]
+        assert kept(pages) == ["- [Our app](https://app.test)"]
+
+    def test_a_line_that_says_a_label_twice_is_said_already(self):
+        pages = [text("/", "# Features", "- [ ] Features [Features](/features)", has_main=True)]
+        assert kept(pages) == []
+
+    def test_a_table_of_the_pages_own_contents_is_said_already(self):
+        contents = "- [How to pay](#pay)\n- [How to return](#return)"
+        assert kept([text("/", "How to pay: by card. **How to return**: by post.", contents, has_main=True)]) == []
+
+    def test_part_of_a_longer_word_is_not_said_already(self):
+        assert kept([text("/", "Our homepages", "Home", has_main=True)]) == ["Home"]
+
+    def test_what_two_footers_have_in_common_is_kept_once(self):
+        first, second = "- Tel. 111\n- Mill Lane", "- Tel. 222\n- Mill Lane"
+        pages = [text("/a", "A", first, has_main=True), text("/b", "B", second, has_main=True)]
+        assert kept(pages) == ["- Tel. 111", "- Mill Lane", "- Tel. 222"]
+
+    def test_the_lines_of_a_list_stay_together(self):
+        pages = [text("/", "A", "Open:\n\n- Monday\n- Tuesday\n\nCall us", has_main=True)]
+        blocks = collect_site_blocks(pages, RepeatedBlocks(), set())
+        assert join_blocks(blocks) == "Open:\n\n- Monday\n- Tuesday\n\nCall us"

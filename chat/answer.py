@@ -9,7 +9,7 @@ from datetime import datetime
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from chat.context import get_context
+from chat.context import get_context, sources_of
 from chat.extract import extract_answer
 from chat.models import Turn
 from chat.prompt import Conversation, assemble_messages
@@ -74,7 +74,10 @@ async def _ask_llm(turn: OpenTurn, provider: Provider) -> AsyncIterator[Piece | 
     temperature = model.temperature if asked.temperature is None else asked.temperature
     async with aclosing(stream_answer(provider, prompt.messages, prompt.max_tokens, temperature)) as parts:
         async for part in parts:
-            yield turn.finish(part, prompt.tokens, provider) if isinstance(part, Ending) else part
+            if isinstance(part, Ending):
+                yield turn.finish(part, prompt.tokens, turn.context.sources, provider.llm)
+            else:
+                yield part
 
 
 async def _quote_passages(turn: OpenTurn) -> AsyncIterator[Piece | Answered]:
@@ -82,9 +85,10 @@ async def _quote_passages(turn: OpenTurn) -> AsyncIterator[Piece | Answered]:
     turn.is_answered_by(Turn.AnsweredBy.EXTRACT)
     quotes = extract_answer(turn.context)
     for number, quote in enumerate(quotes):
-        yield Piece(f"\n\n{quote}" if number else quote)
-    ending = Ending("\n\n".join(quotes), "stop", None, None)
-    yield turn.finish(ending, count_tokens(turn.asked.question), provider=None)
+        yield Piece(f"\n\n{quote.text}" if number else quote.text)
+    ending = Ending("\n\n".join(quote.text for quote in quotes), "stop", None, None)
+    sources = sources_of(quote.hit for quote in quotes if quote.hit)
+    yield turn.finish(ending, count_tokens(turn.asked.question), sources)
 
 
 async def _to_the_end(step: Coroutine) -> None:

@@ -37,15 +37,15 @@ class ContentField(serializers.Field):
         "part": "part {number} is not of the form {{'type': 'text', 'text': '...'}}; only text can be read.",
     }
 
-    def to_internal_value(self, data) -> str:
-        if isinstance(data, str):
-            return _storable(data)
-        if not isinstance(data, list):
+    def to_internal_value(self, sent) -> str:
+        if isinstance(sent, str):
+            return _storable(sent)
+        if not isinstance(sent, list):
             self.fail("type")
-        for number, part in enumerate(data):
+        for number, part in enumerate(sent):
             if not (isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)):
                 self.fail("part", number=number)
-        return _storable("\n".join(part["text"] for part in data))
+        return _storable("\n".join(part["text"] for part in sent))
 
 
 class SwitchField(serializers.Field):
@@ -53,10 +53,10 @@ class SwitchField(serializers.Field):
 
     default_error_messages = {"type": "must be true or false."}
 
-    def to_internal_value(self, data) -> bool:
-        if not isinstance(data, bool):
+    def to_internal_value(self, sent) -> bool:
+        if not isinstance(sent, bool):
             self.fail("type")
-        return data
+        return sent
 
 
 class MessageSerializer(serializers.Serializer):

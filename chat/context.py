@@ -4,7 +4,7 @@ API, widget, test page and benchmark all call get_context, so that what is teste
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from models_app.models import MLModel
@@ -54,10 +54,15 @@ class Context:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The snippets in the context, best first; what several share is named once."""
-        used = (packed.hit for packed in self.packed if packed.is_used)
-        first = {(hit.title, hit.uri): hit.rank for hit in reversed([*used])}
-        return tuple(sorted((Source(rank, *place) for place, rank in first.items()), key=lambda source: source.rank))
+        """The snippets in the context, best first."""
+        return sources_of(packed.hit for packed in self.packed if packed.is_used)
+
+
+def sources_of(hits: Iterable[RetrievedSnippet]) -> tuple[Source, ...]:
+    """Return where the hits come from, best first; what several share is named once."""
+    ranked = sorted(hits, key=lambda hit: hit.rank)
+    first = {(hit.title, hit.uri): hit.rank for hit in reversed(ranked)}
+    return tuple(sorted((Source(rank, *place) for place, rank in first.items()), key=lambda source: source.rank))
 
 
 def get_context(

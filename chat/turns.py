@@ -10,7 +10,7 @@ from django.db.models import F, Sum
 from chat.context import Context, PackedHit, Source
 from chat.models import QuestionCount, Turn
 from chat.sessions import Exchange, Memory, recall, remember
-from models_app.llm import Ending, Provider
+from models_app.llm import Ending
 from models_app.models import MLModel
 from models_app.tokens import count_tokens
 from tenants.store import tenant_atomic
@@ -112,23 +112,24 @@ class OpenTurn:
         """Note a piece that was sent to the client."""
         self._pieces.append(text)
 
-    def finish(self, ending: Ending, prompt_tokens: int, provider: Provider | None) -> Answered:
-        """Note that the answer is whole; tokens the server did not count are counted here."""
+    def finish(self, ending: Ending, prompt_tokens: int, sources: tuple[Source, ...], llm: str = "") -> Answered:
+        """Note that the answer is whole; tokens the server did not count are counted here, as this LLM would."""
         log, asked = self._log, self.asked
         self._pieces = [ending.text]
         log.outcome = Turn.Outcome.LENGTH if ending.finish_reason == "length" else Turn.Outcome.STOP
         log.prompt_tokens = prompt_tokens if ending.prompt_tokens is None else ending.prompt_tokens
         log.completion_tokens = ending.completion_tokens
         if log.completion_tokens is None:
-            log.completion_tokens = count_tokens(ending.text, provider.llm if provider else "")
-        log.cost = _cost(asked.model, log) if provider else None
+            log.completion_tokens = count_tokens(ending.text, llm)
+        if log.answered_by == Turn.AnsweredBy.LLM:
+            log.cost = _cost(asked.model, log)
         if ending.finish_reason == "content_filter":
             log.error = "content filter: the provider ended the answer."
         return Answered(
             text=ending.text,
             answered_by=log.answered_by,
             finish_reason=ending.finish_reason,
-            sources=self.context.sources,
+            sources=sources,
             is_unanswered=log.is_unanswered,
             degraded=self.context.degraded,
             context_tokens=self.context.tokens,

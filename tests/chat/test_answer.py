@@ -95,6 +95,15 @@ def test_without_an_llm_the_best_passages_answer_with_their_source(model):
     assert (turn.cost, turn.hits[0]["title"], turn.hits[0]["rank"]) == (None, "Opening hours", 1)
 
 
+def test_quoted_passages_name_as_sources_only_what_they_quote(model):
+    snippets.add(
+        model, "Winter", "From November on the harbour is closed for ships, and we open later.", uri="https://ex.test/w"
+    )
+    answered = answer_of(Asked(model, "When do you open in winter, with the harbour closed?"))
+    assert len(Turn.objects.get().hits) == 2
+    assert [source.url for source in answered.sources] == ["https://ex.test/w"]
+
+
 def test_an_llm_answers_from_the_context_and_its_usage_is_logged(talker, llm):
     llm.will(streamed("At ", "nine.", usage=(1_000, 500)))
     events = events_of(Asked(talker, QUESTION))

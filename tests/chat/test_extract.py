@@ -3,7 +3,7 @@
 import pytest
 
 from chat.context import Context, PackedHit
-from chat.extract import MOST_QUOTES, NOTHING_FOUND, extract_answer
+from chat.extract import MOST_QUOTES, NOTHING_FOUND, Quote, extract_answer
 from chat.passages import Passage, passages_of, shortened
 from models_app.retrieval import RetrievedSnippet
 
@@ -43,6 +43,10 @@ def _hit(rank: int, title: str, text: str, uri: str) -> RetrievedSnippet:
     return RetrievedSnippet(rank, rank, title, text, uri, token_count=9, fused_score=None, **scores)
 
 
+def texts_of(context: Context) -> list[str]:
+    return [quote.text for quote in extract_answer(context)]
+
+
 def unquoted(part: str) -> str:
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in part.split("\n") if line.startswith(">"))
 
@@ -56,7 +60,7 @@ def unquoted(part: str) -> str:
     ],
 )
 def test_the_section_that_speaks_of_it_is_quoted_word_for_word_under_its_heading(question, holds, lacks):
-    parts = extract_answer(context(question, DELIVERY))
+    parts = texts_of(context(question, DELIVERY))
     assert holds in unquoted(parts[0]).split("\n")
     assert unquoted(parts[0]).startswith("## ")
     assert lacks not in parts[0]
@@ -66,40 +70,46 @@ def test_the_section_that_speaks_of_it_is_quoted_word_for_word_under_its_heading
 
 def test_a_short_snippet_is_quoted_whole():
     text = "## Return\n\nWithin 30 days.\n\nWrite to returns@ex.test."
-    assert unquoted(extract_answer(context("my money again", text))[0]) == text
+    assert unquoted(texts_of(context("my money again", text))[0]) == text
+
+
+def test_of_a_short_snippet_the_one_passage_that_clearly_speaks_of_it_is_enough():
+    text = "# Contact\n\n14 Harbour Lane.\n\n## Opening hours\n\n- Saturday: 10:00 to 15:00\n\n## Tram\n\nLine 4."
+    part = texts_of(context("When are you open on Saturday?", text))[0]
+    assert unquoted(part) == "## Opening hours\n\n- Saturday: 10:00 to 15:00"
 
 
 def test_without_a_common_word_the_first_hits_answer_as_retrieval_ranked_them():
-    parts = extract_answer(context("zzz", "One.", "Two.", "Three.", "Four."))
+    parts = texts_of(context("zzz", "One.", "Two.", "Three.", "Four."))
     assert unquoted(parts[0]) == "One."
     assert len(parts) < 4
 
 
 def test_a_better_passage_of_a_lower_rank_comes_first():
-    parts = extract_answer(context("blue lamp bulb", "Lamps are lovely.", "The blue lamp takes the bulb E14."))
+    parts = texts_of(context("blue lamp bulb", "Lamps are lovely.", "The blue lamp takes the bulb E14."))
     assert unquoted(parts[0]) == "The blue lamp takes the bulb E14."
 
 
 def test_few_passages_are_quoted_and_none_twice():
-    parts = extract_answer(context("lamp", *["The lamp."] * 3, *[f"The lamp {number}." for number in range(9)]))
+    parts = texts_of(context("lamp", *["The lamp."] * 3, *[f"The lamp {number}." for number in range(9)]))
     assert 1 <= len(parts) <= MOST_QUOTES
     assert len({unquoted(part) for part in parts}) == len(parts)
 
 
 def test_nothing_found_is_said_politely():
     nothing = Context(text="", packed=(), tokens=0, budget=99, mode="hybrid", query="q")
-    assert extract_answer(nothing) == [NOTHING_FOUND]
+    assert extract_answer(nothing) == [Quote(NOTHING_FOUND)]
 
 
 def test_titles_and_addresses_cannot_break_the_link():
     odd = context("lamp", "A lamp.", uri="https://ex.test/a (b)")
     hit = odd.packed[0].hit
     object.__setattr__(hit, "title", "Lamps [new] *2*")
-    assert extract_answer(odd)[0].endswith("— [Lamps \\[new\\] \\*2\\*](<https://ex.test/a (b)>)")
+    assert texts_of(odd)[0].endswith("— [Lamps \\[new\\] \\*2\\*](<https://ex.test/a (b)>)")
 
 
 def test_a_snippet_without_an_address_is_named_without_a_link():
-    assert extract_answer(context("lamp", "A lamp.", uri=""))[0].endswith("\n\n— Page 1")
+    assert texts_of(context("lamp", "A lamp.", uri=""))[0].endswith("\n\n— Page 1")
 
 
 def test_passages_keep_lists_tables_and_code_whole():
@@ -125,4 +135,8 @@ def test_a_long_paragraph_is_cut_to_the_sentences_that_matter():
 
 
 def test_an_endless_word_is_not_quoted_to_its_end():
-    assert len(extract_answer(context("lamp", "x" * 50_000))[0]) < 2_000
+    assert len(texts_of(context("lamp", "x" * 50_000))[0]) < 2_000
+
+
+def test_a_snippet_of_headings_alone_and_a_question_without_words_are_no_trouble():
+    assert unquoted(texts_of(context("😀", "# Lamps"))[0]) == "# Lamps"

@@ -275,7 +275,12 @@ AUTHENTICATION_BACKENDS = [
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
 ]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
@@ -283,6 +288,16 @@ ACCOUNT_LOGOUT_REDIRECT_URL = "home"
 ACCOUNT_ADAPTER = "tenants.accounts.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
+ACCOUNT_FORMS = {
+    "login": "tenants.account_forms.LoginForm",
+    "signup": "tenants.account_forms.SignupForm",
+    "add_email": "tenants.account_forms.AddEmailForm",
+    "change_password": "tenants.account_forms.ChangePasswordForm",
+    "set_password": "tenants.account_forms.SetPasswordForm",
+    "reset_password": "tenants.account_forms.ResetPasswordForm",
+    "reset_password_from_key": "tenants.account_forms.ResetPasswordKeyForm",
+    "reauthenticate": "tenants.account_forms.ReauthenticateForm",
+}
 ACCOUNT_UNIQUE_EMAIL = True
 ACCOUNT_EMAIL_VERIFICATION = "optional"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "Sitewise: "
@@ -318,6 +333,8 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    # It logs whole addresses, and a provider's may carry its key.
+    "loggers": {"httpx2": {"level": "WARNING"}},
     "root": {
         "handlers": ["console"],
         "level": _text("SITEWISE_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING or ERROR", validate.OneOf(LOG_LEVELS)),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 
 import pytest
 
@@ -204,6 +205,14 @@ async def test_options_that_a_server_refuses_are_left_out(server, provider):
 async def test_the_query_of_a_base_address_is_sent_with_each_request(server, provider):
     await answer_of(Provider(f"{server.url}?api-version=7", KEY, "small", 8_192))
     assert (server.requests[0].path, server.requests[0].query) == ("/v1/chat/completions", "api-version=7")
+
+
+async def test_not_even_a_talkative_log_holds_a_key(server, provider, caplog):
+    caplog.set_level(logging.DEBUG)
+    server.will(refusal(401, f"bad key {KEY}"))
+    await failure_of(Provider(f"{server.url}?key={KEY}", KEY, "small", 8_192))
+    assert "chat/completions" in caplog.text
+    assert KEY not in caplog.text
 
 
 async def test_thoughts_are_not_part_of_the_answer(server, provider, case):

@@ -10,6 +10,7 @@ from tenants.store import store_size_bytes
 
 admin.site.site_header = admin.site.site_title = "Sitewise: operator's pages"
 admin.site.index_title = "Installation"
+admin.site.enable_nav_sidebar = False
 # Through the login page of everybody, whose limits hold off the guessing of passwords.
 admin.site.login = secure_admin_login(admin.site.login)
 

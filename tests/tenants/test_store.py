@@ -135,13 +135,13 @@ def test_opening_never_makes_a_file(acme):
     assert not store_of(acme).path.exists()
 
 
-def test_a_file_that_is_no_database_is_not_opened(acme):
+def test_a_file_that_is_no_database_is_neither_opened_nor_backed_up(acme, tmp_path):
     store_of(acme).path.write_bytes(b"not a database, however long it is" * 100)
     with pytest.raises(StoreNotReady, match="broken"), activated(acme):
         pass
     with pytest.raises(StoreNotReady):
-        back_up_store(acme, settings.BACKUPS_DIR / "acme.sqlite3")
-    assert not list(settings.BACKUPS_DIR.glob("acme*"))
+        back_up_store(acme, tmp_path / "acme.sqlite3")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_store_that_lacks_a_migration_is_closed_until_it_has_it(acme):

@@ -1,0 +1,62 @@
+"""The forms of signing up and in: allauth's, with our words beside the fields instead of inside them."""
+
+from allauth.account import forms as allauth_forms
+
+ADVICE = "At least 8 characters, not only digits, and none of the passwords everybody uses."
+LABELS = {
+    "login": "E-mail address",
+    "email": "E-mail address",
+    "oldpassword": "Your password now",
+    "password1": "Password",
+    "password2": "The same password again",
+}
+
+
+class PlainFields:
+    """Takes what allauth writes into the fields out again: it is gone as soon as one types."""
+
+    advised = ""
+    focused = ""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        for name, field in self.fields.items():
+            field.widget.attrs.pop("placeholder", None)
+            field.label = LABELS.get(name, field.label)
+        if self.advised:
+            self.fields[self.advised].help_text = ADVICE
+        if self.focused:
+            self.fields[self.focused].widget.attrs["autofocus"] = True
+
+
+class LoginForm(PlainFields, allauth_forms.LoginForm):
+    focused = "login"
+
+
+class SignupForm(PlainFields, allauth_forms.SignupForm):
+    advised = "password1"
+    focused = "email"
+
+
+class AddEmailForm(PlainFields, allauth_forms.AddEmailForm):
+    pass
+
+
+class ChangePasswordForm(PlainFields, allauth_forms.ChangePasswordForm):
+    advised = "password1"
+
+
+class SetPasswordForm(PlainFields, allauth_forms.SetPasswordForm):
+    advised = "password1"
+
+
+class ResetPasswordForm(PlainFields, allauth_forms.ResetPasswordForm):
+    focused = "email"
+
+
+class ResetPasswordKeyForm(PlainFields, allauth_forms.ResetPasswordKeyForm):
+    advised = focused = "password1"
+
+
+class ReauthenticateForm(PlainFields, allauth_forms.ReauthenticateForm):
+    focused = "password"

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 
-from celery import Celery, bootsteps
+from celery import Celery, bootsteps, signals
 from django.conf import settings
 from django.db import connections
 
@@ -59,12 +59,14 @@ class LookForJobs(bootsteps.StartStopStep):
 
     def __init__(self, worker, **options):
         self._ended = threading.Event()
+        # The pool is stopped some seconds after the signal to end: time in which the jobs can come to their next step.
+        signals.worker_shutting_down.connect(self.stop)
         self._thread = threading.Thread(target=self._look_repeatedly, name="look-for-jobs", daemon=True)
 
     def start(self, worker):
         self._thread.start()
 
-    def stop(self, worker):
+    def stop(self, worker=None, **_):
         from models_app.jobs import hand_back_jobs
 
         self._ended.set()

@@ -12,7 +12,7 @@ from django_htmx.http import HttpResponseStopPolling, replace_url, trigger_clien
 from crawler.crawl import ImportRunning, start_import
 from crawler.forms import ImportForm
 from crawler.models import Import, Page
-from models_app.models import MLModel
+from models_app.models import MLModel, TrainingSnippet
 from models_app.overview import overview_of
 from tenants.dialogs import dialog, given
 from tenants.permissions import editor_required
@@ -145,7 +145,8 @@ def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int
     """The dialog about one page: how its text was selected and split, and which snippets it gave."""
     page = get_object_or_404(Page.objects.select_related("job__model"), pk=page_pk, job=pk, job__model__slug=model_slug)
     model = page.job.model
-    context = {"page": page, "model": model, "snippets": model.snippets.filter(uri=page.final_url or page.url)}
+    own = model.snippets.filter(uri=page.final_url or page.url, source=TrainingSnippet.Source.CRAWL)
+    context = {"page": page, "model": model, "snippets": own}
     report = reverse("crawler:import_report", args=[tenant_slug, model_slug, pk])
     return dialog(request, "partials/page_report.html", context, report)
 

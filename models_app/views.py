@@ -53,7 +53,7 @@ def model_status(request: HttpRequest, tenant_slug: str, model_slug: str) -> Htt
     overview = overview_of(get_object_or_404(MLModel, slug=model_slug))
     response = render(request, "partials/model_status.html", {"overview": overview, "model": overview.model})
     if "busy" in request.GET and not overview.is_busy:
-        for event in ("snippets-changed", "vectors-changed", "import-changed"):
+        for event in ("snippets-changed", "vectors-changed"):
             trigger_client_event(response, event)
     return response
 

@@ -1,13 +1,17 @@
 // What the page says: toasts that pass, and words for screen readers. Views send `toast` events in HX-Trigger.
 const TOAST_MILLISECONDS = 7000;
+const ANNOUNCE_AFTER_MILLISECONDS = 150;
 let lastAnnounced = "";
 
-// A modal dialog makes the rest of the page inert, so what is said while one is open has to be said inside it.
+// A modal dialog makes the rest of the page inert, so what is said while one is open has to be said inside it. Screen
+// readers speak what changes in a place they know: one that has just been put into the page needs a moment.
 function announce(text) {
   if (!text || text === lastAnnounced) return;
   lastAnnounced = text;
-  const place = document.querySelector("dialog[open] [data-announcer]") || document.querySelector("[data-announcer]");
-  if (place) place.textContent = text;
+  setTimeout(() => {
+    const place = document.querySelector("#dialog [data-announcer]") || document.querySelector("[data-announcer]");
+    if (place) place.textContent = text;
+  }, ANNOUNCE_AFTER_MILLISECONDS);
 }
 
 function showToast(text, level) {
@@ -41,7 +45,8 @@ addEventListener("DOMContentLoaded", () => {
 
   document.body.addEventListener("htmx:afterSettle", (event) => {
     const spoken = event.target.querySelector?.("[data-announce]");
-    if (spoken) announce(spoken.textContent.replace(/\s+/g, " ").trim());
+    const isBehindDialog = document.querySelector("#dialog > dialog") && !event.target.closest("#dialog");
+    if (spoken && !isBehindDialog) announce(spoken.textContent.replace(/\s+/g, " ").trim());
   });
 
   document.body.addEventListener("htmx:sendError", () => {

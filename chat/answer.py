@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime
 
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.utils import timezone
 
 from chat.context import get_context, sources_of
@@ -65,7 +65,8 @@ def _speak(turn: OpenTurn, provider: Provider | None) -> AsyncIterator[Piece | A
 async def _ask_llm(turn: OpenTurn, provider: Provider) -> AsyncIterator[Piece | Answered]:
     asked, model = turn.asked, turn.asked.model
     turn.is_answered_by(Turn.AnsweredBy.LLM)
-    prompt = assemble_messages(
+    # Tokens are counted in a thread: other visitors' streams share this one.
+    prompt = await sync_to_async(assemble_messages)(
         model,
         Conversation(asked.question, turn.context, turn.memory),
         provider,
@@ -83,7 +84,7 @@ async def _ask_llm(turn: OpenTurn, provider: Provider) -> AsyncIterator[Piece | 
 async def _quote_passages(turn: OpenTurn) -> AsyncIterator[Piece | Answered]:
     """Without an LLM the best passages answer, in their own words."""
     turn.is_answered_by(Turn.AnsweredBy.EXTRACT)
-    quotes = extract_answer(turn.context)
+    quotes = await sync_to_async(extract_answer)(turn.context)
     for number, quote in enumerate(quotes):
         yield Piece(f"\n\n{quote.text}" if number else quote.text)
     ending = Ending("\n\n".join(quote.text for quote in quotes), "stop", None, None)

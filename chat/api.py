@@ -8,6 +8,7 @@ from functools import wraps
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import MethodNotAllowed, PermissionDenied
 from rest_framework.response import Response
@@ -43,7 +44,7 @@ def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView
             try:
                 if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
                     return await _preflight(request, method)
-                if request.method not in (method, "HEAD" if method == "GET" else method):
+                if request.method != method:
                     raise MethodNotAllowed(request.method)
                 caller = await sync_to_async(authenticate)(
                     request.headers.get("Authorization", ""), request.headers.get("Origin")
@@ -146,7 +147,7 @@ def _refuse_unless(is_allowed: bool, reason: str) -> None:
 
 def _readable_from(origin: str | None, response: HttpResponseBase) -> HttpResponseBase:
     """Let a browser show the response to pages of this origin, which has been checked; None opens it to no page."""
-    response.headers["Vary"] = "Origin"
+    patch_vary_headers(response, ["Origin"])
     if origin:
         response.headers["Access-Control-Allow-Origin"] = origin
     return response

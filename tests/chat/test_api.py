@@ -16,6 +16,7 @@ from openai import OpenAI
 from chat.models import QuestionCount, Session, Turn
 from models_app import snippets
 from models_app.models import MLModel
+from models_app.vectors import vectorise_missing
 from tenants.models import ApiKey
 from tenants.store import activated, store_of
 from tests.fakes.openai_server import OpenAIServer, Reply, delta, refusal, streamed
@@ -172,6 +173,25 @@ def test_with_a_session_only_the_last_message_is_read_and_the_server_remembers(t
 def test_max_tokens_and_temperature_of_the_client_reach_the_llm(talker, client, llm):
     ask(client, max_completion_tokens=20, temperature=0, user="visitor-1", top_p=0.5, n=1)
     assert (llm.requests[0].body["max_tokens"], llm.requests[0].body["temperature"]) == (20, 0)
+
+
+def test_a_question_is_embedded_by_an_api_while_other_streams_go_on(talker, client, llm):
+    talker.embedding_model, talker.retrieval, talker.threshold = "tiny", "hybrid", 0
+    talker.save()
+    vectorise_missing(talker)
+    llm.requests.clear()
+    assert list(ask(client, stream=True))[-1].sources
+    assert [request.path for request in llm.requests] == ["/v1/embeddings", "/v1/chat/completions"]
+    assert Turn.objects.get().degraded == ""
+
+
+def test_an_embedding_api_that_is_away_leaves_the_words_to_answer_and_is_noted(talker, client, llm):
+    talker.embedding_model, talker.retrieval = "tiny", "semantic"
+    talker.save()
+    vectorise_missing(talker)
+    llm.will(refusal(503), refusal(503))
+    assert ask(client).sources[0]["title"] == "Opening hours"
+    assert "embedding service" in Turn.objects.get().degraded
 
 
 def test_the_models_that_the_key_may_use_are_listed(client, model):

@@ -1,0 +1,173 @@
+"""The journey of a new customer, in a real browser against a real installation: from sign-up to History."""
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.config.test_serve import serving
+from tests.conftest import PROJECT, needs, needs_local_embedder
+from tests.worker import Installation
+
+SCREENSHOTS = PROJECT / "screenshots"
+SAMPLE_SITE = PROJECT / "crawler" / "sample_site"
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome") or ""
+# Without these the browser looks for its maker's servers at every start.
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+PATIENCE_MS = 60_000
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    needs(bool(CHROMIUM), "a browser (Debian's package chromium)")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def sample_site() -> Iterator[str]:
+    """The address of the sample site, served over HTTP."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=SAMPLE_SITE))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    """The address of a whole installation, web and worker, on an empty data folder."""
+    needs_local_embedder()
+    installation = Installation(tmp_path_factory.mktemp("installation"), SITEWISE_ALLOW_LOOPBACK="1")
+    with serving(installation) as (_, printed):
+        yield printed["address"].rstrip("/")
+
+
+@pytest.fixture(scope="module")
+def page(browser, address) -> Iterator[Page]:
+    """A browser's page that fails the test on any error of a script or any refused resource."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    yield page
+    context.close()
+    assert problems == []
+
+
+def look(page: Page, name: str) -> None:
+    """Keep pictures of the page as it is now: desktop and phone, light and dark. None may scroll sideways."""
+    SCREENSHOTS.mkdir(exist_ok=True)
+    for size, (width, height) in SIZES.items():
+        page.set_viewport_size({"width": width, "height": height})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{size}-{scheme}.png", full_page=True)
+        too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert too_wide <= 0, f"{name} scrolls sideways by {too_wide} px on a {size}"
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_new_customer_gets_from_sign_up_to_the_first_answer(page, address, sample_site):
+    page.goto(f"{address}/")
+    look(page, "home")
+    page.get_by_role("link", name="Sign up").first.click()
+    page.get_by_label("E-mail").or_(page.get_by_label("Email")).first.fill("olive@harbour.test")
+    page.locator("input[name=password1]").fill("quiet-harbour-1998")
+    page.locator("input[name=password2]").fill("quiet-harbour-1998")
+    look(page, "sign-up")
+    page.get_by_role("button", name="Sign up").click()
+
+    page.locator("input[name=name]").fill("Harbour Lane")
+    look(page, "workspace-new")
+    page.get_by_role("button", name="Make workspace").click()
+    expect(page).to_have_url(re.compile(r"/harbour-lane/"))
+    look(page, "models-empty")
+
+    page.get_by_role("button", name="New model").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("input[name=name]").fill("Shop help")
+    look(page, "model-new")
+    dialog.get_by_role("button", name="Create model").click()
+    expect(page).to_have_url(re.compile(r"/models/shop-help/"))
+    look(page, "training-empty")
+
+    if not page.get_by_role("dialog").is_visible():
+        page.get_by_role("button", name=re.compile("^Import")).first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("input[name=address]").fill(sample_site)
+    look(page, "import-dialog")
+    dialog.get_by_role("button", name="Start the import").click()
+    expect(page.get_by_text("14 pages imported").first).to_be_visible()
+    look(page, "import-finished")
+    page.keyboard.press("Escape")
+
+
+def test_training_data_shows_the_snippets_and_edits_one(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    expect(page.get_by_text("Full service").first).to_be_visible()
+    look(page, "training-data")
+    page.get_by_role("searchbox").first.fill("deposit")
+    expect(page.get_by_text("Rental").first).to_be_visible()
+    look(page, "training-search")
+
+
+def test_the_test_tab_compares_three_retrievals_and_answers_with_a_source(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/test/")
+    page.locator("textarea[name=question]").fill("How much is a full service?")
+    page.get_by_role("button", name="Compare retrievals").click()
+    for retrieval in ("Semantic", "Keyword", "Hybrid"):
+        expect(page.get_by_role("heading", name=re.compile(retrieval)).first).to_be_visible()
+    page.get_by_role("button", name="Answer").click()
+    answer = page.locator("#test-answer")
+    expect(answer.get_by_text("129 EUR").first).to_be_visible()
+    expect(answer.locator("a[href$='/workshop.html']").first).to_be_visible()
+    look(page, "test-tab")
+
+
+def test_history_shows_the_question_that_was_asked(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/history/")
+    question = page.get_by_role("link", name="How much is a full service?")
+    expect(question).to_be_visible()
+    look(page, "history")
+    question.click()
+    expect(page.get_by_text("129 EUR").first).to_be_visible()
+    look(page, "turn")
+
+
+def test_every_knob_is_in_the_behaviour_dialog_and_a_bad_value_is_refused_beside_its_field(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    page.get_by_role("button", name="Behaviour").first.click()
+    dialog = page.get_by_role("dialog")
+    look(page, "behaviour")
+    dialog.locator("[name=threshold]").fill("7")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.locator("[name=threshold][aria-invalid=true]")).to_be_visible()
+    expect(dialog.locator("[name=threshold]")).to_have_value("7")
+    look(page, "behaviour-refused")
+
+
+def test_members_and_keys_have_their_pages(page, address):
+    page.goto(f"{address}/harbour-lane/members/")
+    expect(page.get_by_text("olive@harbour.test").first).to_be_visible()
+    look(page, "members")
+    page.goto(f"{address}/harbour-lane/keys/")
+    look(page, "keys")

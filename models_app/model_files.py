@@ -206,15 +206,15 @@ def _run(command: list[str], log: Path, while_it_runs: Callable[[], None]) -> in
     # pip's temporary files go beside the log too: /tmp may be small, and their size is the progress.
     environment = {**os.environ, "TMPDIR": str(log.parent)}
     with log.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)  # noqa: S603
+        pip = subprocess.Popen(command, stdout=output, stderr=output, env=environment)  # noqa: S603
         try:
-            while process.poll() is None:
+            while pip.poll() is None:
                 while_it_runs()
                 time.sleep(POLL_SECONDS)
         finally:
-            process.kill()
-            process.wait()
-    return process.returncode
+            pip.kill()
+            pip.wait()
+    return pip.returncode
 
 
 def _bytes_under(folder: Path) -> int:

@@ -10,6 +10,7 @@ LABELS = {
     "password1": "Password",
     "password2": "The same password again",
 }
+LABELS_OF_A_CHANGE = LABELS | {"password1": "New password"}
 
 
 class PlainFields:
@@ -17,12 +18,13 @@ class PlainFields:
 
     advised = ""
     focused = ""
+    labels = LABELS
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         for name, field in self.fields.items():
             field.widget.attrs.pop("placeholder", None)
-            field.label = LABELS.get(name, field.label)
+            field.label = self.labels.get(name, field.label)
         if self.advised:
             self.fields[self.advised].help_text = ADVICE
         if self.focused:
@@ -43,6 +45,7 @@ class AddEmailForm(PlainFields, allauth_forms.AddEmailForm):
 
 
 class ChangePasswordForm(PlainFields, allauth_forms.ChangePasswordForm):
+    labels = LABELS_OF_A_CHANGE
     advised = "password1"
 
 
@@ -55,6 +58,7 @@ class ResetPasswordForm(PlainFields, allauth_forms.ResetPasswordForm):
 
 
 class ResetPasswordKeyForm(PlainFields, allauth_forms.ResetPasswordKeyForm):
+    labels = LABELS_OF_A_CHANGE
     advised = focused = "password1"
 
 

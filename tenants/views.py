@@ -19,12 +19,12 @@ FORM_METHODS = ["GET", "POST"]
 
 @require_GET
 def home(request):
-    """The way in: what Sitewise is for a visitor; for a member the only workspace, or the list of them."""
+    """The way in: what Sitewise is, for a visitor; for a member their only workspace, or the list of all."""
     if not request.user.is_authenticated:
         return render(request, "pages/home.html")
     memberships = _memberships(request)
     if not memberships:
-        return redirect("tenants:tenant_new")
+        return redirect("admin:index" if request.user.is_staff else "tenants:tenant_new")
     if len(memberships) == 1 and not memberships[0].tenant.is_suspended:
         return redirect("models_app:model_list", memberships[0].tenant.slug)
     return redirect("tenants:tenant_list")

@@ -114,6 +114,7 @@ async def test_steps_of_two_streams_at_once_do_not_mix(acme, globex):
 
 
 def test_a_transaction_that_fails_leaves_nothing_and_calls_nothing(acme_store):
+    """Case Q03, in the store: what is to be sent on commit is sent once, and not at all after a roll-back."""
     called = []
     with pytest.raises(ZeroDivisionError), tenant_atomic():
         MLModel.objects.create(slug="support", name="Support")

@@ -43,6 +43,11 @@ def test_a_person_without_a_workspace_is_led_to_making_one(browse, bo):
     assert browse(bo).get("/")["Location"] == "/workspaces/new/"
 
 
+def test_an_operator_without_a_workspace_is_led_to_the_operators_pages(browse, django_user_model):
+    operator = django_user_model.objects.create_superuser("op", "op@sitewise.test", "op-op-pass")
+    assert browse(operator).get("/")["Location"] == "/staff/"
+
+
 def test_a_person_with_one_workspace_is_led_into_it(browse, ray):
     assert browse(ray).get("/")["Location"] == "/acme/"
 

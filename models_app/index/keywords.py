@@ -198,8 +198,9 @@ def batches(texts: Iterable[SnippetText]) -> Iterator[list[SnippetText]]:
 
 def _delete_unchanged(model_id: int, texts: Sequence[SnippetText]) -> list[int]:
     """Delete those snippets whose text is the one that was indexed; returns the ids of the others."""
-    known = _known(model_id, [text.id for text in texts])
-    postings = [postings_of(model_id, text) for text in texts if text.id in known]
+    by_id = {text.id: text for text in texts}  # deleted twice, a snippet would corrupt the table
+    known = _known(model_id, by_id)
+    postings = [postings_of(model_id, text) for key, text in by_id.items() if key in known]
     unchanged = [one for one in postings if one.digest == known[one.id].digest]
     _delete(model_id, unchanged, [known[one.id] for one in unchanged])
     return [one.id for one in postings if one.digest != known[one.id].digest]
@@ -224,7 +225,7 @@ def _count(model_id: int, snippets: int, terms: int) -> None:
         write(COUNT, model=model_id, snippets=snippets, terms=terms, version=TERMS_VERSION)
 
 
-def _known(model_id: int, ids: Sequence[int]) -> dict[int, Indexed]:
+def _known(model_id: int, ids: Iterable[int]) -> dict[int, Indexed]:
     """Return those of the snippets that the model has in the index."""
     known = [Indexed(*row) for row in rows(KNOWN, ids=id_list(ids))]
     return {one.id: one for one in known if one.model_id == model_id}

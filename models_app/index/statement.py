@@ -16,8 +16,8 @@ from models_app.terms import EXACT_MARK
 
 SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
 
-# Chosen by bench_retrieval. A title word counts as three: stackfaq nDCG@10 .778, as one .74. An exact spelling counts
-# half beside its root: awsdocs .785, without .77.
+# Chosen by bench_retrieval (nDCG@10). A title word counts as three: stackfaq .778, as one .746. An exact spelling
+# counts half beside its root: awsdocs .789, without .750.
 TITLE_WEIGHT = 3.0
 EXACT_WEIGHT = 0.5
 BM25_K1, BM25_B = 1.2, 0.75  # the defaults of Lucene, whose idf is used too: it never falls to 0
@@ -151,6 +151,8 @@ def search(question: IndexQuestion) -> list[IndexHit]:
     Without a vector, or with one of another space or size than the stored ones, the semantic leg finds nothing.
     Raises VectorsRefused for what is no unit vector.
     """
+    if question.limit < 1:
+        return []
     is_hybrid = question.mode == HYBRID
     terms = () if question.mode == SEMANTIC else question.terms
     vector = None if question.mode == KEYWORD or question.vector is None else checked([question.vector], 1)

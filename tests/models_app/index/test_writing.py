@@ -26,6 +26,16 @@ def test_adding_what_is_there_is_refused_and_changes_nothing(support):
     assert index.check_model(support.pk) == []
 
 
+def test_a_snippet_named_twice_or_of_another_model_is_removed_once_or_not_at_all(support, sales):
+    snippets = teach(support, {1: "alpha", 2: "alpha beta"})
+    index.remove_snippets(sales.pk, snippets)
+    assert found(support, "alpha") == [1, 2]
+    index.remove_snippets(support.pk, [snippets[0], snippets[0]])
+    TrainingSnippet.objects.filter(pk=1).delete()
+    assert found(support, "alpha") == [2]
+    assert index.check_model(support.pk) == []
+
+
 def test_a_rolled_back_transaction_leaves_the_index_as_it_was(support):
     teach(support, {1: "alpha"})
     put(support, {1: unit(1, 0)})

@@ -6,7 +6,8 @@ from crawler import views
 
 app_name = "crawler"
 
-IMPORTS = "models/<slug:model_slug>/imports/"
+MODEL = "models/<slug:model_slug>/"
+IMPORTS = f"{MODEL}imports/"
 IMPORT = f"{IMPORTS}<int:pk>/"
 
 urlpatterns = [
@@ -17,5 +18,5 @@ urlpatterns = [
     path(f"{IMPORT}progress/", views.import_progress, name="import_progress"),
     path(f"{IMPORT}stop/", views.import_stop, name="import_stop"),
     path(f"{IMPORT}pages/", views.page_table, name="page_table"),
-    path(f"{IMPORT}pages/<int:page_pk>/", views.page_report, name="page_report"),
+    path(f"{MODEL}pages/<int:pk>/", views.page_report, name="page_report"),
 ]

@@ -141,13 +141,13 @@ def _table_context(request: HttpRequest, job: Import) -> dict:
 
 
 @require_GET
-def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int, page_pk: int) -> HttpResponse:
+def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """The dialog about one page: how its text was selected and split, and which snippets it gave."""
-    page = get_object_or_404(Page.objects.select_related("job__model"), pk=page_pk, job=pk, job__model__slug=model_slug)
+    page = get_object_or_404(Page.objects.select_related("job__model"), pk=pk, job__model__slug=model_slug)
     model = page.job.model
     own = model.snippets.filter(uri=page.final_url or page.url, source=TrainingSnippet.Source.CRAWL)
     context = {"page": page, "model": model, "snippets": own}
-    report = reverse("crawler:import_report", args=[tenant_slug, model_slug, pk])
+    report = reverse("crawler:import_report", args=[tenant_slug, model_slug, page.job_id])
     return dialog(request, "partials/page_report.html", context, report)
 
 

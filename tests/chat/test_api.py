@@ -378,8 +378,9 @@ def test_a_stream_begins_at_once_and_no_proxy_may_hold_it_back(talker, live_url,
     connection.close()
 
 
-def test_the_last_line_of_a_stream_is_done(post):
+def test_the_last_line_of_a_stream_is_done_and_usage_is_not_even_named_unasked(post):
     text = post({"model": "support", "messages": QUESTION, "stream": True}).text
+    assert '"usage"' not in text
     assert text.endswith("\n\ndata: [DONE]\n\n")
     assert all(line.startswith("data: ") or not line for line in text.split("\n"))
 

@@ -59,12 +59,13 @@ async def test_closing_the_stream_ends_the_answer_in_the_middle_of_a_wait():
     async def endless():
         try:
             yield Piece("one")
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         finally:
             ended.set()
 
     parts = stream_parts(Completion("support"), endless(), heartbeat_seconds=0.02)
     while await anext(parts) != PING:
         pass
-    await parts.aclose()
+    async with asyncio.timeout(10):
+        await parts.aclose()
     assert ended.is_set()

@@ -30,8 +30,8 @@ KNOWN_DIMENSIONS = {
     "text-embedding-ada-002": 1_536,
 }
 # The cosine at which unrelated texts lie in a space, by a part of its name; 0 in the others. e5's lets the default
-# threshold cut at .79 (bench_retrieval --calibration): it loses under 1 % of the right answers and leaves most questions
-# on other subjects without a hit. At .73 it would lose 3 %, and a fifth of those to questions of two words.
+# threshold cut at .79 (bench_retrieval --calibration): under 1 % of the right answers are lost, and most questions on
+# other subjects find nothing. At .73, 3 % would be lost, and a fifth of those to questions of two words.
 UNRELATED_COSINES = {"e5-": 0.705, "text-embedding-ada-002": 0.7}
 # e5's texts carry one of these in front; the local model writes them itself.
 E5_QUESTION, E5_PASSAGE = "query: ", "passage: "

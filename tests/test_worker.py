@@ -55,8 +55,8 @@ def provider():
         yield provider
 
 
-@pytest.fixture
-def installation(tmp_path, provider):
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory, provider):
     """An installation with tenant acme whose LLM and embeddings come from the slow provider."""
 
     def make(name: str, **environment: str) -> Installation:
@@ -65,14 +65,14 @@ def installation(tmp_path, provider):
             "SITEWISE_EMBEDDING_URL": provider.url,
             "SITEWISE_EMBEDDING_MODEL": "fake",
         }
-        made = Installation(tmp_path / name, **provided, **environment)
+        made = Installation(tmp_path_factory.mktemp(name), **provided, **environment)
         made.manage("create_tenant", "acme")
         return made
 
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def undisturbed(installation, website):
     """What an import of the site leaves behind that nobody disturbs, in one process and without a worker."""
     calm = installation("undisturbed")

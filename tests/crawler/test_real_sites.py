@@ -88,8 +88,8 @@ def test_every_reachable_page_is_imported_once(support, shared, site):
     assert not job.pages.filter(state__in=("failed", "found", "read")).exists()
     crawled = support.snippets.filter(source="crawl")
     assert {f"/{uri.removeprefix(address)}" for uri in crawled.values_list("uri", flat=True)} == set(done)
-    texts = list(crawled.values_list("completion", flat=True))
-    assert len(texts) == len(set(texts))
+    rows = list(crawled.values_list("uri", "prompt", "completion"))
+    assert len(rows) == len(set(rows))
     assert index.check_model(support.pk) == []
 
 

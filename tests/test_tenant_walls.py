@@ -78,7 +78,7 @@ def test_every_route_stands_behind_a_wall_that_is_tested_here():
 def test_every_route_of_a_tenant_starts_with_its_slug():
     """The middleware finds the tenant by the parameter: one under another name would stand outside of the walls."""
     assert all(route.pattern.startswith("<slug:tenant_slug>/") for route in OF_TENANTS)
-    assert {name for route in OF_TENANTS for name in route.parameters} <= {"tenant_slug", "model_slug", "pk"}
+    assert {name for route in OF_TENANTS for name in route.parameters} <= {"tenant_slug", "model_slug", "pk", "page_pk"}
 
 
 def test_the_owner_gets_in(owned, browse, ann, subtests):

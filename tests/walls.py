@@ -36,7 +36,7 @@ class Route:
 
     def address(self, tenant_slug: str, slug: str, pk: int) -> str:
         """Return the address with every parameter filled in; raises KeyError for one nobody has thought of."""
-        values = {"tenant_slug": tenant_slug, "model_slug": slug, "pk": pk}
+        values = {"tenant_slug": tenant_slug, "model_slug": slug, "pk": pk, "page_pk": pk}
         return "/" + PARAMETER.sub(lambda match: str(values[match[1]]), self.pattern)
 
 

@@ -60,6 +60,23 @@ def test_guessing_a_password_is_stopped_even_when_the_right_one_comes(ann):
     assert "Too many failed login attempts" in response.content.decode()
 
 
+def test_behind_a_proxy_the_tries_are_counted_for_each_visitor(ann, settings):
+    """Else ten wrong passwords from anywhere would lock everybody out."""
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
+    guesser = Client(headers={"x-forwarded-for": "192.0.2.1"})
+    for number in range(11):
+        log_in(guesser, f"guess{number}@acme.test", "wrong")
+    page = log_in(guesser, "ann@acme.test", "annann-pass").content.decode()
+    assert "Too many failed login attempts" in page
+    visitor = Client(headers={"x-forwarded-for": "192.0.2.1, 198.51.100.7"})  # the first is what the visitor claims
+    assert log_in(visitor, "ann@acme.test", "annann-pass").status_code == 302
+
+
+def test_what_a_password_must_be_stands_beside_the_field(db):
+    page = Client().get("/accounts/signup/").content.decode()
+    assert "At least 8 characters" in page and "placeholder" not in page
+
+
 def test_after_the_login_the_page_that_was_asked_for_opens(ann):
     response = Client().post(
         "/accounts/login/", {"login": "ann@acme.test", "password": "annann-pass", "next": "/acme/members/"}

@@ -13,6 +13,11 @@ from tenants.models import ApiKey, Membership, Role, Tenant
 from tenants.store import activated, delete_store, store_of
 
 TENANTS = "/staff/tenants/tenant/"
+NO_INLINES = {
+    f"{prefix}-{name}": 0
+    for prefix in ("memberships", "invitations", "api_keys")
+    for name in ("TOTAL_FORMS", "INITIAL_FORMS")
+}
 
 
 @pytest.fixture
@@ -64,13 +69,8 @@ def test_the_operator_suspends_and_lets_in_again(operator, acme):
 def changed_form(client, tenant, **fields):
     """Return the tenant's form as the page fills it, with some fields changed."""
     form = client.get(f"{TENANTS}{tenant.pk}/change/").context["adminform"].form
-    inlines = {
-        f"{prefix}-{name}": count
-        for prefix in ("memberships", "invitations", "api_keys")
-        for name, count in (("TOTAL_FORMS", 0), ("INITIAL_FORMS", 0))
-    }
     filled = {name: form[name].value() for name in form.fields if not isinstance(form[name].value(), bool)}
-    return filled | inlines | fields
+    return filled | NO_INLINES | fields
 
 
 def test_quotas_are_edited(operator, acme):
@@ -92,12 +92,7 @@ def test_a_renamed_tenant_keeps_what_it_owns(operator, acme):
 
 def test_a_tenant_made_here_has_a_store(operator):
     fields = {"name": "Bakery", "slug": "bakery", "snippet_quota": 10, "question_quota": 10}
-    inlines = {
-        f"{prefix}-{name}": 0
-        for prefix in ("memberships", "invitations", "api_keys")
-        for name in ("TOTAL_FORMS", "INITIAL_FORMS")
-    }
-    assert operator.post(f"{TENANTS}add/", fields | inlines).status_code == 302
+    assert operator.post(f"{TENANTS}add/", fields | NO_INLINES).status_code == 302
     tenant = Tenant.objects.get(slug="bakery")
     with activated(tenant):
         assert not MLModel.objects.exists()
@@ -106,12 +101,7 @@ def test_a_tenant_made_here_has_a_store(operator):
 
 def test_a_slug_of_ours_is_refused_here_too(operator):
     fields = {"name": "Staff", "slug": "staff", "snippet_quota": 10, "question_quota": 10}
-    inlines = {
-        f"{prefix}-{name}": 0
-        for prefix in ("memberships", "invitations", "api_keys")
-        for name in ("TOTAL_FORMS", "INITIAL_FORMS")
-    }
-    page = operator.post(f"{TENANTS}add/", fields | inlines)
+    page = operator.post(f"{TENANTS}add/", fields | NO_INLINES)
     assert "is reserved" in page.content.decode()
     assert not Tenant.objects.exists()
 

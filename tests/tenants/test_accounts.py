@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
 
 from tenants import invitations
@@ -11,12 +10,6 @@ from tenants.accounts import own_address
 from tenants.models import Role
 
 SECRET = "a-long-enough-secret"
-
-
-@pytest.fixture(autouse=True)
-def no_counted_tries():
-    """Each test starts with no try counted against the limits."""
-    cache.clear()
 
 
 def sign_up(client, email="bo@example.test", secret=SECRET):

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from django.core.cache import cache
 from django.utils import timezone
 
 from tenants import invitations
@@ -12,12 +11,6 @@ from tests.conftest import make_person
 
 HTMX = {"HX-Request": "true"}
 MEMBERS = "/acme/members/"
-
-
-@pytest.fixture(autouse=True)
-def no_counted_tries():
-    """Each test starts with no try counted against the limits."""
-    cache.clear()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 from django.conf import settings
 from django.contrib.messages import get_messages
-from django.core.cache import cache
 from django.test import Client
 
 from models_app.models import MLModel
@@ -12,12 +11,6 @@ from tenants.models import Invitation, Membership, Role, Tenant
 from tenants.store import activated, delete_store
 
 XSS = "<script>alert(1)</script>"
-
-
-@pytest.fixture(autouse=True)
-def no_counted_tries():
-    """Each test starts with no try counted against the limits."""
-    cache.clear()
 
 
 @pytest.fixture

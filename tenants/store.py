@@ -105,16 +105,10 @@ def activated(tenant) -> Iterator[Store]:
     The connection belongs to this thread and this block: other threads activate the store for themselves.
     """
     store = store_of(tenant)
-    is_outermost = _open(store)
-    token = _active.set(store)
-    try:
+    with _opened(store) as is_outermost:
         if is_outermost:
             _refuse_stale(store)
         yield store
-    finally:
-        _active.reset(token)
-        if is_outermost:
-            _close(store)
 
 
 def create_store(tenant) -> Store:
@@ -135,19 +129,14 @@ def migrate_store(tenant) -> None:
     store = store_of(tenant)
     if not store.path.exists():
         raise StoreNotReady(store.slug, MISSING)
-    is_outermost = _open(store)
-    token = _active.set(store)
     try:
-        for app in sorted(TENANT_APPS):
-            call_command("migrate", app, database=store.alias, verbosity=0, interactive=False)
-        with connections[store.alias].cursor() as cursor:
-            cursor.execute(f"PRAGMA user_version = {schema_stamp()}")
+        with _opened(store):
+            for app in sorted(TENANT_APPS):
+                call_command("migrate", app, database=store.alias, verbosity=0, interactive=False)
+            with connections[store.alias].cursor() as cursor:
+                cursor.execute(f"PRAGMA user_version = {schema_stamp()}")
     except Exception as error:  # a migration is code: whatever it raises, this store stays closed and the others go on
         raise StoreNotReady(store.slug, f"its tables could not be brought up to date ({error})") from error
-    finally:
-        _active.reset(token)
-        if is_outermost:
-            _close(store)
 
 
 def back_up_store(tenant, target: Path) -> Path:
@@ -217,6 +206,19 @@ def schema_stamp() -> int:
     names = sorted(f"{app}.{name}" for app, name in graph.nodes if app in TENANT_APPS)
     digest = sha256("\n".join(names).encode()).digest()
     return int.from_bytes(digest[:4]) >> 1 or 1
+
+
+@contextmanager
+def _opened(store: Store) -> Iterator[bool]:
+    """Make the store active, on a connection of this thread; yields whether that had to be opened."""
+    is_outermost = _open(store)
+    token = _active.set(store)
+    try:
+        yield is_outermost
+    finally:
+        _active.reset(token)
+        if is_outermost:
+            _close(store)
 
 
 def _open(store: Store) -> bool:

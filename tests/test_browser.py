@@ -79,7 +79,7 @@ def look(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": height})
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{size}-{scheme}.png", full_page=True)
+            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{size}-{scheme}.png", full_page=True, caret="initial")
         too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert too_wide <= 0, f"{name} scrolls sideways by {too_wide} px on a {size}"
     page.emulate_media(color_scheme="light")
@@ -116,7 +116,7 @@ def test_a_new_customer_gets_from_sign_up_to_the_first_answer(page, address, sam
     dialog.locator("input[name=address]").fill(sample_site)
     look(page, "import-dialog")
     dialog.get_by_role("button", name="Start the import").click()
-    expect(page.get_by_text("14 pages imported").first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d+ pages imported")).first).to_be_visible()
     look(page, "import-finished")
     page.keyboard.press("Escape")
 
@@ -167,7 +167,7 @@ def test_every_knob_is_in_the_behaviour_dialog_and_a_bad_value_is_refused_beside
 
 def test_members_and_keys_have_their_pages(page, address):
     page.goto(f"{address}/harbour-lane/members/")
-    expect(page.get_by_text("olive@harbour.test").first).to_be_visible()
+    expect(page.locator("main").get_by_text("olive@harbour.test").first).to_be_visible()
     look(page, "members")
     page.goto(f"{address}/harbour-lane/keys/")
     look(page, "keys")

@@ -1,0 +1,60 @@
+"""Converts the pages of three peers' own test suites and counts what renders as their authors want it.
+
+    python -m tests.benchmarks.bench_convert [suite to show the misses of]
+
+Both sides are rendered by the same reader and compared as HTML, because the texts differ by dialect. What a suite's own
+options change cannot all be matched: each suite has cases that contradict another's.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from markdown_it import MarkdownIt
+
+from crawler.convert import to_markdown
+from crawler.select import select_content
+
+SUITES = ("turndown", "turndown-plugin-gfm", "markdownify", "league-html-to-markdown")
+FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "converter"
+RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def rendered(markdown: str) -> str:
+    """Return what a reader sees, as HTML without the blanks and the looseness of lists that no reader sees."""
+    soup = BeautifulSoup(RENDERER.render(markdown), "lxml")
+    for paragraph in soup.select("li > p"):
+        paragraph.insert_after("\n")
+        paragraph.unwrap()
+    html = re.sub(r"\s+", " ", soup.body.decode_contents() if soup.body else "")
+    return re.sub(
+        r" ?(</?(?:p|h\d|li|ul|ol|blockquote|pre|table|thead|tbody|tr|t[dh]|hr|br)\b[^>]*>) ?", r"\1", html
+    ).strip()
+
+
+def misses(suite: str) -> tuple[list[tuple[str, str, str, str]], int]:
+    """Return the cases (name, HTML, wanted, ours) that render otherwise than the suite wants, and how many it has."""
+    cases = json.loads((FOLDER / f"{suite}.json").read_text())["cases"]
+    missed = []
+    for case in cases:
+        ours = to_markdown(select_content(case["html"], ""))
+        # GitHub strikes through between single tildes too; the reader we compare with wants two.
+        wanted = re.sub(r"(?<![~\\])~(?!~)", "~~", case["md"]) if suite.endswith("gfm") else case["md"]
+        if rendered(ours) != rendered(wanted):
+            missed.append((case["name"], case["html"], case["md"], ours))
+    return missed, len(cases)
+
+
+def main() -> None:
+    shown = sys.argv[1:]
+    for suite in SUITES:
+        missed, total = misses(suite)
+        print(f"{suite:26} {total - len(missed):4} of {total} render as wanted")
+        for name, html, wanted, ours in missed if suite in shown else ():
+            print(f"--- {name}\n{html}\n=== wanted\n{wanted}\n=== ours\n{ours}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,11 +1,16 @@
 """Forms of workspaces, members and invitations."""
 
+import logging
+
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
 from tenants import installation
 from tenants.models import Membership, Role, Tenant
+from tenants.store import StoreNotReady
+
+logger = logging.getLogger(__name__)
 
 SLUG_LENGTH = Tenant._meta.get_field("slug").max_length
 
@@ -42,7 +47,10 @@ class TenantForm(forms.ModelForm):
             return installation.create_tenant(self.cleaned_data["slug"], self.cleaned_data["name"], owner)
         except ValidationError as error:
             self.add_error(None, error)
-            return None
+        except (StoreNotReady, OSError):
+            logger.exception("The workspace %s could not be made.", self.cleaned_data["slug"])
+            self.add_error(None, "The workspace could not be made just now. Try again, or tell the operator.")
+        return None
 
 
 class InvitationForm(forms.Form):

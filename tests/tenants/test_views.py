@@ -99,6 +99,15 @@ def test_what_will_not_do_is_said_beside_the_field_and_nothing_is_lost(browse, b
     assert Tenant.objects.count() == 1
 
 
+def test_a_disk_that_takes_no_store_leaves_no_half_made_workspace(browse, bo, settings, tmp_path):
+    settings.STORES_DIR = tmp_path / "a file"
+    settings.STORES_DIR.touch()
+    response = browse(bo).post("/workspaces/new/", {"name": "Bakery"})
+    assert response.status_code == 200
+    assert "could not be made just now" in response.content.decode()
+    assert not Tenant.objects.exists()
+
+
 def test_workspaces_are_not_made_by_the_hundred(browse, bo, bakery):
     client = browse(bo)
     for number in range(10):

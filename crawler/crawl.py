@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from crawler.fetch import NETWORK_REASONS, WebClient
-from crawler.frontier import Frontier
+from crawler.frontier import NOT_ASKED, Frontier
 from crawler.models import Import, Page
 from crawler.page_snippets import SnippetMaker, pages_to_split
 from crawler.pages import PageReader
@@ -102,17 +102,17 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
     with WebClient(sleep=lease.wait) as client:
         rules = read_site_rules(client, job.address)
         job.note_progress(start_url=rules.start_url, scope=urljoin(rules.start_url, rules.path_prefix))
-        pause_seconds = _pause_seconds(job, rules)
+        pause = pause_seconds(job, rules)
         frontier = Frontier(job, rules)
         reader = PageReader(job, rules, frontier, client, lease)
         frontier.add([rules.start_url], depth=0, is_listed=True)
-        listed, problems = read_sitemaps(client, rules, lambda: lease.wait(pause_seconds))
+        listed, problems = read_sitemaps(client, rules, lambda: lease.wait(pause))
         frontier.add(listed, depth=1, is_listed=True)
         for problem in problems:
             job.add_note(problem)
         silences = 0
         for page in _all_pages(job, frontier):
-            lease.wait(pause_seconds)
+            lease.wait(pause)
             job.note_progress(message=f"Reading {page.url}")
             silences = silences + 1 if reader.read(page) in NETWORK_REASONS else 0
             job.note_progress(**frontier.progress)
@@ -139,7 +139,7 @@ def _known_uris(job: Import) -> QuerySet:
     return crawled.order_by("uri").values_list("uri", flat=True).distinct()
 
 
-def _pause_seconds(job: Import, rules: SiteRules) -> float:
+def pause_seconds(job: Import, rules: SiteRules) -> float:
     """Return how long to wait between two pages; a site on this very machine needs no such care."""
     host = urlsplit(rules.start_url).hostname
     if host == "localhost" or is_loopback_address(host):
@@ -163,7 +163,8 @@ def refuse_emptied_site(job: Import) -> None:
 
 def _why_nothing(job: Import) -> str:
     page = job.pages.filter(state=State.FAILED).first() or job.pages.first()
-    return f"No page could be read: {page.report.get('message') or page.reason or 'none was found'}."
+    reason = page.report.get("message") or page.reason
+    return f"No page could be read: {reason.rstrip('.')}."
 
 
 def make_snippets(job: Import, lease: Lease, watch: Watch) -> None:
@@ -191,13 +192,13 @@ def retire_gone_pages(job: Import, lease: Lease) -> None:
     stored = job.pages.filter(state=State.DONE).values("url")
     gone = (
         met.filter(state=State.SAME, final_url__in=stored)
-        | met.filter(state=State.SKIPPED)
+        | met.filter(state=State.SKIPPED).exclude(reason__in=NOT_ASKED)
         | met.filter(state=State.FAILED, report__is_gone=True)
     )
     uris = list(gone.values_list("url", flat=True))
     lease.check()
     if retire_pages(job.model, uris):
-        job.add_note(f"{len(uris):,} pages are not on the site any more: their snippets were removed.")
+        job.add_note(f"Pages that are not on the site any more: {len(uris):,}. Their snippets were removed.")
 
 
 def make_vectors(job: Import, lease: Lease, watch: Watch) -> None:
@@ -223,16 +224,20 @@ def _enter(job: Import, phase: Import.Phase) -> None:
 def _summary(job: Import) -> str:
     counts = job.pages_by_state()
     with_vector, snippets = vector_counts(job.model)
-    parts = [f"{counts.get(State.DONE, 0):,} pages imported"]
-    parts += [
+    parts = [
         f"{counts[state]:,} {words}"
         for state, words in (
-            (State.SAME, "lead to one of them"),
+            (State.SAME, "led to another page"),
             (State.SKIPPED, "skipped"),
             (State.FAILED, "failed"),
             (State.FOUND, "left unread"),
         )
         if counts.get(state)
     ]
-    vectors = f", {with_vector:,} with their vector" if job.model.needs_vectors else ""
-    return f"{', '.join(parts)}. The model has {snippets:,} snippets{vectors}."
+    pages = ", ".join([f"{_counted(counts.get(State.DONE, 0), 'page')} imported", *parts])
+    vectors = f", {with_vector:,} with a vector" if job.model.needs_vectors else ""
+    return f"{pages}. The model has {_counted(snippets, 'snippet')}{vectors}."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

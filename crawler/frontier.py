@@ -18,6 +18,7 @@ State = Page.State
 REPEATING_PATH = "repeating path"
 TOO_DEEP = "too deep"
 ALIKE_QUERIES = "like other queries"
+NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES)
 WRITTEN_OTHERWISE = "written otherwise"
 
 BATCH = 500

@@ -5,6 +5,7 @@ Splitting and embedding run outside of transactions; what they gave replaces the
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -24,7 +25,7 @@ from crawler.split import SnippetDraft, split_page
 from models_app.jobs import Lease
 from models_app.llm import LLMError, complete_json, splitter_provider
 from models_app.models import TrainingSnippet
-from models_app.snippets import replace_page_snippets
+from models_app.snippets import replace_page_snippets, retire_pages
 from models_app.tokens import count_tokens
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
@@ -33,8 +34,9 @@ logger = logging.getLogger(__name__)
 
 State, Source = Page.State, TrainingSnippet.Source
 
-BATCH = 50
+BATCH = 10  # pages in memory at once: each may be some megabytes
 SHOWN_CHARACTERS = 60
+SPELLING = re.compile(r"https?://(www\.)?")
 
 Splitter = Callable[[list[dict], dict], dict]
 
@@ -73,6 +75,7 @@ class SnippetMaker:
         with tenant_atomic():
             self.lease.check()
             replace_page_snippets(self.job.model, self.job.scope, drafts, Source.SITE)
+            retire_pages(self.job.model, _other_spellings(self.job), Source.SITE)
         if blocks:
             self.job.add_note(_site_note(blocks))
 
@@ -123,6 +126,13 @@ class SnippetMaker:
             self.lease.check()
             Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
             _earlier(page).update(markdown="", landmarks=[])
+
+
+def _other_spellings(job: Import) -> list[str]:
+    """Return the addresses that the site's own snippets stood under before it moved to TLS, or to or from www."""
+    stored = job.model.snippets.filter(source=Source.SITE).exclude(uri=job.scope)
+    uris = stored.order_by("uri").values_list("uri", flat=True).distinct()
+    return [uri for uri in uris if SPELLING.sub("", uri) == SPELLING.sub("", job.scope)]
 
 
 def pages_to_split(job: Import) -> Iterator[Page]:

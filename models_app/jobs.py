@@ -120,9 +120,10 @@ class Job(models.Model):
 
     def end_if_abandoned(self, message: str) -> bool:
         """Stop the job when nobody works on it; returns whether it did."""
-        now = timezone.now()
         rows = type(self).abandoned().filter(pk=self.pk)
-        return bool(rows.update(state=self.State.STOPPED, ended_at=now, leased_until=None, message=message))
+        ended = {"state": self.State.STOPPED, "message": message, "ended_at": timezone.now()}
+        # Without its lease, a worker that was only held up finds the job lost.
+        return bool(rows.update(lease="", leased_until=None, **ended))
 
     def finish(self, state: "Job.State", message: str) -> None:
         """End the job, unless another worker has taken it meanwhile."""

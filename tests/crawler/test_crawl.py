@@ -9,12 +9,20 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 from django.utils import timezone
+from protego import Protego
 
 from chat.models import Turn
-from crawler.crawl import ImportRunning, import_site, new_import, start_import
+from crawler.crawl import (
+    MAX_CRAWL_DELAY_SECONDS,
+    ImportRunning,
+    import_site,
+    new_import,
+    pause_seconds,
+    start_import,
+)
 from crawler.frontier import REPEATING_PATH
 from crawler.models import Import, Page
-from crawler.site import SiteUnreachable
+from crawler.site import Robots, SiteRules, SiteUnreachable
 from models_app import index, snippets
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval, TrainingSnippet
@@ -85,7 +93,7 @@ class TestWhichPages:
             assert stored(job, website) == ["/", "/a", "/b", "/hidden"]
             assert [website.asked(path) for path in ("/a", "/b", "/hidden")] == [1, 1, 1]
         assert job.state == State.DONE
-        assert job.message.startswith("4 pages imported.")
+        assert job.message == "4 pages imported. The model has 4 snippets."
         assert len(texts(model)) == 4
 
     def test_w03_the_address_after_redirects_is_what_is_stored(self, model, case):
@@ -398,6 +406,13 @@ class TestSnippets:
             crawl(model, website)
         assert [snippet.completion for snippet in model.snippets.filter(source="site")] == ["New phone 222"]
 
+    def test_the_sites_snippet_moves_with_the_site(self, model):
+        with Website({"/": page("Home") + "<footer>Call 111</footer>"}) as website:
+            crawl(model, website)
+            TrainingSnippet.objects.filter(source="site").update(uri=website.url("/").replace("http:", "https:"))
+            crawl(model, website)
+            assert model.snippets.get(source="site").uri == website.url("/")
+
 
 def snippet_uri(model: MLModel, pk: int) -> str:
     return model.snippets.get(pk=pk).uri
@@ -433,7 +448,7 @@ class TestCrawlingAgain:
         website.paths |= {"/": page("Home", "/a"), "/b": Answer("gone", 410)}
         job = crawl(model, website)
         assert not model.snippets.filter(uri=website.url("/b")).exists()
-        assert "1 pages are not on the site any more" in " ".join(job.notes)
+        assert "not on the site any more: 1." in " ".join(job.notes)
 
     def test_a_page_that_moved_is_found_under_its_new_address_only(self, model, website):
         crawl(model, website)
@@ -595,6 +610,19 @@ class TestStartingAndStopping:
         with django_capture_on_commit_callbacks(using=acme_store.alias) as callbacks:
             start_import(model, website.url("/"))
         assert len(callbacks) <= 1
+
+    def test_the_pause_is_the_longer_of_ours_and_the_sites_within_reason(self, model, website):
+        job = new_import(model, website.url("/"), delay_seconds=2)
+        for start, wanted, pause in (
+            ("https://ex.test/", 0, 2),
+            ("https://ex.test/", 5, 5),
+            ("https://ex.test/", 3_600, MAX_CRAWL_DELAY_SECONDS),
+            ("http://127.0.0.1:8000/", 5, 0),
+            ("http://localhost/", 5, 0),
+            ("http://[::1]/", 5, 0),
+        ):
+            rules = SiteRules(start, frozenset(), "/", wanted, (), Robots(Protego.parse(""), "Sitewise", ()))
+            assert pause_seconds(job, rules) == pause
 
     def test_stop_ends_the_import_between_two_pages(self, model, website):
         asked = []

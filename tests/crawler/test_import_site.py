@@ -67,7 +67,7 @@ def test_vectors_are_made_at_the_end_unless_the_model_is_keyword(acme, website, 
     call_command("import_site", "acme/support", website.url("/"), "--json")
     report = json.loads(capsys.readouterr().out)
     assert report["vectors"] == report["snippets"] == 2
-    assert "2 with their vector" in report["message"]
+    assert "2 with a vector" in report["message"]
 
 
 def test_options_reach_the_import(acme, website):

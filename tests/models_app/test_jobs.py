@@ -11,6 +11,7 @@ from django.utils import timezone
 from models_app import jobs
 from models_app.jobs import Job, JobFailed, JobLost, WorkerLeaves, perform, perform_taken, send_message
 from models_app.models import MLModel, Vectorising
+from tenants.installation import delete_tenant
 from tenants.models import Tenant
 from tenants.store import activated, on_tenant_commit, tenant_atomic
 
@@ -144,6 +145,14 @@ def test_a_stop_ends_a_job_nobody_works_on_at_once(job, is_interrupted):
     assert Vectorising.take(job.pk) is None
 
 
+def test_a_worker_that_was_only_held_up_finds_its_stopped_job_lost(job):
+    with Vectorising.take(job.pk).leased() as lease:
+        run_out(job)
+        job.request_stop()
+        with pytest.raises(JobLost):
+            lease.check()
+
+
 def test_a_stop_leaves_an_ended_job_as_it_is(job):
     Vectorising.take(job.pk).finish(State.DONE, "Done.")
     job.request_stop()
@@ -205,6 +214,21 @@ def test_deleting_the_model_stops_its_job(acme, support, job, caplog):
     ended = perform(Vectorising, acme.pk, job.pk, work)
     assert (ended.state, ended.message) == (State.STOPPED, "The model is gone.")
     assert "IntegrityError" not in caplog.text
+
+
+def test_deleting_the_tenant_stops_its_job(acme, job):
+    def delete() -> None:
+        delete_tenant(Tenant.objects.get(pk=acme.pk))
+        connections.close_all()
+
+    def work(job, lease):
+        web = threading.Thread(target=delete)
+        web.start()
+        web.join()
+        lease.check()
+
+    ended = perform(Vectorising, acme.pk, job.pk, work)
+    assert (ended.state, ended.message) == (State.STOPPED, "The tenant is gone or suspended.")
 
 
 def test_suspending_the_tenant_stops_its_job_and_starts_no_other(acme, job):

@@ -55,7 +55,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ListItem:
     """One entry of a list; `number` is None under a bullet."""
 
     blocks: tuple["Block", ...]
@@ -64,7 +64,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,11 @@ def runs_of(blocks: Iterable[Block]) -> list[Run]:
 def _joined_items(block: List) -> Iterator[Run]:
     """Yield the runs of a list's items with a semicolon between them where the text has no stop of its own."""
     ending = ""
-    for item in block.items:
-        runs = runs_of(item.blocks)
+    for entry in block.items:
+        runs = runs_of(entry.blocks)
         if ending:
             yield SPACE if ending in ".,;:!?" else Run("; ")
-        number = f"{item.number}. " if item.number is not None else ""
+        number = f"{entry.number}. " if entry.number is not None else ""
         yield from ([Run(number)] if number else [])
         yield from runs
         ending = "".join(run.text for run in runs).strip()[-1:]

@@ -80,13 +80,13 @@ def _list(block: List, markers: str) -> str:
     bullet, point = markers
     written = []
     is_tight = True
-    for item in block.items:
-        blocks = list(_dissolved(item.blocks))
+    for entry in block.items:
+        blocks = list(_dissolved(entry.blocks))
         is_simple = len(blocks) < 2 or (len(blocks) == 2 and isinstance(blocks[1], List))
         content = ("\n" if is_simple else "\n\n").join(chunk for chunk in _chunks(blocks) if chunk)
         if content:
             is_tight = is_tight and is_simple
-            marker = f"{bullet} " if item.number is None else f"{item.number}{point} "
+            marker = f"{bullet} " if entry.number is None else f"{entry.number}{point} "
             written.append(_prefixed(content, marker, " " * len(marker)))
     return ("\n" if is_tight else "\n\n").join(written)
 

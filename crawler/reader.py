@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
-from crawler.blocks import Block, Cell, Item, List, Mark, Paragraph, Run
+from crawler.blocks import Block, Cell, List, ListItem, Mark, Paragraph, Run
 from crawler.inline import without_images
 
 Closer = Callable[[], None]
@@ -24,7 +24,7 @@ class Frame:
         self.kind = kind
         self.blocks: list[Block] = []
         self.rows: list[list[Cell]] = []
-        self.items: list[Item] = []
+        self.items: list[ListItem] = []
         self.counter: Iterator[int] | None = None
         self.numbering = "1"
 
@@ -112,7 +112,7 @@ class Reader:
         frame = self.frame
         if frame.kind == "list" and isinstance(block, List) and frame.items:
             last = frame.items[-1]
-            frame.items[-1] = Item((*last.blocks, block), last.number)
+            frame.items[-1] = ListItem((*last.blocks, block), last.number)
             return
         self._end_items()
         frame.blocks.append(block)

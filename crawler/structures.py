@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import count, islice, takewhile
 
-from crawler.blocks import Block, Cell, Code, Heading, Item, Mark, Paragraph, Quote, Rule, Run, Table
+from crawler.blocks import Block, Cell, Code, Heading, ListItem, Mark, Paragraph, Quote, Rule, Run, Table
 from crawler.reader import HEADINGS, Closer, Frame, Reader
 from crawler.select import is_text
 
@@ -152,7 +152,7 @@ def open_item(reader: Reader, tag) -> Closer:
     def close() -> None:
         blocks = reader.close_frame().blocks
         if blocks:
-            reader.frame.items.append(Item(tuple(blocks), number))
+            reader.frame.items.append(ListItem(tuple(blocks), number))
 
     return close
 

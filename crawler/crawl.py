@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from crawler.fetch import NETWORK_REASONS, WebClient
-from crawler.frontier import NOT_ASKED, Frontier
+from crawler.frontier import NOT_ASKED, READ_STATES, Frontier
 from crawler.models import Import, Page
 from crawler.page_snippets import SnippetMaker, pages_to_split
 from crawler.pages import PageReader
@@ -153,7 +153,7 @@ def refuse_emptied_site(job: Import) -> None:
     if not read.exists():
         raise JobFailed(_why_nothing(job))
     known = job.pages.filter(url__in=_known_uris(job))
-    if read.count() > 1 or known.count() < MIN_KNOWN_PAGES or known.filter(state=State.FAILED).exists():
+    if read.count() > 1 or known.count() < MIN_KNOWN_PAGES or known.exclude(state__in=READ_STATES).exists():
         return
     raise JobFailed(
         f"Every page of the site now leads to “{read.get().title}”. It may be under maintenance: nothing was changed. "
@@ -163,12 +163,13 @@ def refuse_emptied_site(job: Import) -> None:
 
 def _why_nothing(job: Import) -> str:
     page = job.pages.filter(state=State.FAILED).first() or job.pages.first()
-    reason = page.report.get("message") or page.reason
-    return f"No page could be read: {reason.rstrip('.')}."
+    reason = page and (page.report.get("message") or page.reason)
+    return f"No page could be read: {(reason or 'there was none').rstrip('.')}."
 
 
 def make_snippets(job: Import, lease: Lease, watch: Watch) -> None:
     """Turn the pages that were read into snippets, and what the site repeats around them into its own."""
+    job.note_progress(message="Comparing the pages")
     maker = SnippetMaker.prepare(job, lease)
     total = job.pages.filter(state__in=(State.READ, State.DONE)).count()
     for page in pages_to_split(job):

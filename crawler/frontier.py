@@ -54,18 +54,26 @@ class Frontier:
         return parts.geturl()
 
     def add(self, urls: Iterable[str], depth: int, is_listed: bool = False) -> None:
-        """Note the addresses that belong to the site and are new.
+        """Note the addresses that belong to the site and are new; `is_listed` as in `pages_of`."""
+        self.store(self.pages_of(urls, depth, is_listed))
 
-        Those not to be asked are noted as skipped, with the reason. `is_listed` says that the owner lists them, in a
-        sitemap: what looks like a trap in a link is meant there.
+    def pages_of(self, urls: Iterable[str], depth: int, is_listed: bool = False) -> list[Page]:
+        """Return a page, not saved, for each address that belongs to the site.
+
+        Those not to be asked are skipped, with the reason. `is_listed` says that the owner lists them, in a sitemap:
+        what looks like a trap in a link is meant there.
         """
+        addresses = dict.fromkeys(map(self.address_of, urls))
+        return [page for address in addresses if address and (page := self._page(address, depth, is_listed))]
+
+    def store(self, pages: list[Page]) -> None:
+        """Save those of the pages whose address is new."""
         room = self._job.max_pages * ADDRESSES_PER_PAGE - self._job.pages.count()
-        rows = [page for page in self._rows(urls, depth, is_listed) if page is not None]
-        if len(rows) > room:
+        if len(pages) > room:
             self._job.add_note(
                 f"More than {self._job.max_pages * ADDRESSES_PER_PAGE:,} addresses were found; the rest was left out."
             )
-        Page.objects.bulk_create(rows[: max(room, 0)], batch_size=BATCH, ignore_conflicts=True)
+        Page.objects.bulk_create(pages[: max(room, 0)], batch_size=BATCH, ignore_conflicts=True)
 
     def add_known(self, urls: Iterable[str]) -> None:
         """Note the addresses that an earlier import stored; one that is written otherwise today leads to that form."""
@@ -99,17 +107,17 @@ class Frontier:
         """The pages that wait to be read."""
         return self._job.pages.filter(state=State.FOUND).order_by("id")
 
-    def _rows(self, urls: Iterable[str], depth: int, is_listed: bool) -> Iterator[Page | None]:
-        for address in dict.fromkeys(map(self.address_of, urls)):
-            refusal = self._rules.refusal(address) if address else OUT_OF_SCOPE
-            if refusal == OUT_OF_SCOPE:
-                continue
-            if len(address) > URL_LENGTH:
-                self._job.add_note(f"Addresses of more than {URL_LENGTH:,} characters were left out.")
-                continue
-            reason = refusal or self._trap(address, depth, is_listed) or ""
-            state = State.SKIPPED if reason else State.FOUND
-            yield Page(job=self._job, url=address, depth=depth, state=state, reason=reason)
+    def _page(self, address: str, depth: int, is_listed: bool) -> Page | None:
+        refusal = self._rules.refusal(address)
+        if refusal == OUT_OF_SCOPE:
+            return None
+        if len(address) > URL_LENGTH:
+            self._job.add_note(f"Addresses of more than {URL_LENGTH:,} characters were left out.")
+            return None
+        reason = refusal or self._trap(address, depth, is_listed) or ""
+        return Page(
+            job=self._job, url=address, depth=depth, state=State.SKIPPED if reason else State.FOUND, reason=reason
+        )
 
     def _trap(self, address: str, depth: int, is_listed: bool) -> str | None:
         if self._refuses_repeats and not is_listed and has_repeating_path(address):

@@ -5,6 +5,8 @@ transaction, so that a killed import finds each page either read or not.
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -39,13 +41,8 @@ class PageContent:
     landmarks: tuple[str, ...]
     links: tuple[str, ...]
     canonical: str
+    content_hash: str  # equal for two pages that show the same words; empty for a page without any
     report: dict = field(default_factory=dict)
-
-    @property
-    def content_hash(self) -> str:
-        """Equal for two pages that show the same words; empty for a page without any."""
-        words = plain_words(self.markdown)
-        return sha256(words.encode()).hexdigest() if words else ""
 
 
 @dataclass(frozen=True)
@@ -70,10 +67,18 @@ class PageReader:
         except Exception:
             # Markup of any kind comes in: a page that breaks the converter must not end the import.
             logger.exception("%s could not be converted.", page.url)
-            page.note_failure(NOT_CONVERTED, "The page's markup could not be converted.")
+            with self._writing():
+                page.note_failure(NOT_CONVERTED, "The page's markup could not be converted.")
             return NOT_CONVERTED
         self._store(page, content)
         return ""
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction that only the worker who holds the job comes to the end of."""
+        with tenant_atomic():
+            self.lease.check()
+            yield
 
     def _refuse_hop(self, target: str) -> str | None:
         return self.rules.refusal(target) or (ALREADY_READ if self.frontier.is_read(target) else None)
@@ -81,13 +86,16 @@ class PageReader:
     def _convert(self, fetched: FetchedPage) -> PageContent:
         content = select_content(fetched.text, fetched.final_url)
         images = self.job.import_images
+        markdown = to_markdown(content, images)
+        words = plain_words(markdown)
         return PageContent(
             address=self.frontier.address_of(fetched.final_url),
             title=content.title[:TITLE_LENGTH],
-            markdown=to_markdown(content, images),
+            markdown=markdown,
             landmarks=landmark_markdown(content, images),
             links=content.links,
             canonical=self.frontier.address_of(content.canonical or "") or "",
+            content_hash=sha256(words.encode()).hexdigest() if words else "",
             report={
                 "selected_by": content.selected_by,
                 "warnings": list(content.warnings),
@@ -98,14 +106,14 @@ class PageReader:
         )
 
     def _store(self, asked: Page, content: PageContent) -> None:
-        with tenant_atomic():
-            self.lease.check()
+        linked = self.frontier.pages_of([*content.links, content.canonical], asked.depth + 1)
+        with self._writing():
             page = self._page_at(content.address, asked)
             if page.state not in READ_STATES:
                 self._store_text(page, content)
             if page.pk != asked.pk:
                 self._lead_to(asked, page, REDIRECTS)
-            self.frontier.add([*content.links, content.canonical], asked.depth + 1)
+            self.frontier.store(linked)
 
     def _page_at(self, address: str, asked: Page) -> Page:
         """Return the page of the address where redirects ended, which may not have been met yet."""
@@ -137,8 +145,7 @@ class PageReader:
         page.end(State.SAME, reason, f"See {page.final_url}")
 
     def _note_failure(self, page: Page, error: FetchError) -> None:
-        with tenant_atomic():
-            self.lease.check()
+        with self._writing():
             if error.reason == ALREADY_READ:
                 other = self.job.pages.get(url=self.frontier.address_of(error.url))
                 self._lead_to(page, other, REDIRECTS)

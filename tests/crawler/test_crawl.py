@@ -500,6 +500,12 @@ class TestCrawlingAgain:
         assert "maintenance" in job.message
         assert texts(model) == before
 
+    def test_a_smaller_import_of_a_known_site_is_no_maintenance(self, model, website):
+        crawl(model, website)
+        before = texts(model)
+        assert crawl(model, website, max_pages=1).state == State.DONE
+        assert texts(model) == before
+
     def test_what_the_owner_edited_survives(self, model, website):
         crawl(model, website)
         edited = model.snippets.get(uri=website.url("/b"))

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 # Set by `serve` for the worker it starts: a worker whose parent was killed ends too.
 PARENT_VARIABLE = "SITEWISE_SERVE_PID"
 POLLING_SECONDS = 0.5
+CONNECT_SECONDS = 4  # as long as Celery waits for RabbitMQ; without it, Redis' client waits for minutes
 # Threads share the embedder's memory, and a job mostly waits: for a website, an LLM, or arithmetic outside the GIL.
 WORKER_COMMAND = (
     # Containers run everything as root; Celery's warning is about messages that carry code, and ours carry numbers.
@@ -34,7 +35,8 @@ WORKER_COMMAND = (
 def _broker_options() -> dict:
     """Return Celery's settings for the broker: files in the data folder when no broker is named."""
     if settings.CELERY_BROKER_URL:
-        return {"broker_url": settings.CELERY_BROKER_URL}
+        waits = {"socket_connect_timeout": CONNECT_SECONDS} if settings.CELERY_BROKER_URL.startswith("redis") else {}
+        return {"broker_url": settings.CELERY_BROKER_URL, "broker_transport_options": waits}
     messages, control = settings.BROKER_DIR / "messages", settings.BROKER_DIR / "control"
     for folder in (messages, control):
         folder.mkdir(parents=True, exist_ok=True)

@@ -36,6 +36,7 @@ State, Source = Page.State, TrainingSnippet.Source
 
 BATCH = 10  # pages in memory at once: each may be some megabytes
 SHOWN_CHARACTERS = 60
+UNCHANGED = "not anew, as nothing has changed since the last import"
 SPELLING = re.compile(r"https?://(www\.)?")
 
 Splitter = Callable[[list[dict], dict], dict]
@@ -84,6 +85,7 @@ class SnippetMaker:
         markdown = page.markdown if page.report.get("selected_by") != "body" else self.repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
         if self._is_unchanged(page, split_hash):
+            page.report["split"] = UNCHANGED
             self._finish(page, split_hash=split_hash, snippet_count=self._standing(page).count())
             return
         drafts, report = self._split(markdown, page.title, self.splitter.ask, page.url)

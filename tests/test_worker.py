@@ -135,6 +135,12 @@ def test_a_worker_that_is_asked_to_end_hands_its_import_back(installation, websi
     assert_same(disturbed, undisturbed)
 
 
+def test_an_import_is_started_also_while_the_broker_is_away(installation, website):
+    without_broker = installation("away", CELERY_BROKER_URL="redis://127.0.0.1:1/0")
+    without_broker.start_import(website.url("/"))
+    assert without_broker.job()["state"] == "queued"
+
+
 def test_the_journey_on_redis(installation, website, undisturbed, redis_url):
     disturbed = installation("disturbed", CELERY_BROKER_URL=redis_url)
     with disturbed.worker():

@@ -22,6 +22,7 @@ from crawler.crawl import (
 )
 from crawler.frontier import REPEATING_PATH
 from crawler.models import Import, Page
+from crawler.page_snippets import UNCHANGED
 from crawler.site import Robots, SiteRules, SiteUnreachable
 from models_app import index, snippets
 from models_app.jobs import perform_taken
@@ -431,6 +432,7 @@ class TestCrawlingAgain:
         job = crawl(model, website)
         assert texts(model) == before
         assert stored(job, website) == ["/", "/a", "/b"]
+        assert {page.report["split"] for page in job.pages.all()} == {UNCHANGED}
 
     def test_what_changed_is_replaced_and_nothing_else(self, model, website):
         crawl(model, website)

@@ -5,14 +5,18 @@ of the site, stands apart as landmarks. Turning the selection into Markdown is l
 """
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup, NavigableString, Tag, XMLParsedAsHTMLWarning
 from bs4.element import PreformattedString
+
+# XHTML, and pages that start like XML, are read as browsers read them.
+warnings.filterwarnings("ignore", category=XMLParsedAsHTMLWarning)
 
 _UNSEEN = frozenset({"head", "script", "style", "select", "textarea", "datalist"})
 _ROLE_OF_TAG = {
@@ -69,7 +73,7 @@ class _Page:
 
     def __init__(self, html: str) -> None:
         # The parser would turn NUL into U+FFFD, which then stands in the middle of words.
-        self.soup = BeautifulSoup(html.replace("\0", ""), "lxml")
+        self.soup = BeautifulSoup(html.replace("\0", ""), "lxml", multi_valued_attributes=None)
         self.by_name: dict[str, list[Tag]] = defaultdict(list)
         self.role_by_id: dict[int, str] = {}
         self.breadcrumb_ids: set[int] = set()
@@ -89,7 +93,7 @@ def select_content(html: str, url: str) -> Content:
     """Return the page's own content, widened with a warning where the author's markup holds next to nothing."""
     page = _Page(html)
     _empty_idle_fallbacks(page)
-    selection, warnings = _select(page)
+    selection, warning = _select(page)
     base_url = _base_url(page, url)
     robots = _robots_words(page)
     return Content(
@@ -104,7 +108,7 @@ def select_content(html: str, url: str) -> Content:
         is_noindex=not robots.isdisjoint({"noindex", "none"}),
         is_nofollow=not robots.isdisjoint({"nofollow", "none"}),
         selected_by=selection.selected_by,
-        warnings=warnings,
+        warnings=(warning,) if warning else (),
     )
 
 
@@ -136,7 +140,7 @@ def _empty_idle_fallbacks(page: _Page) -> None:
             fallback.clear()
 
 
-def _select(page: _Page) -> tuple[_Selection, tuple[str, ...]]:
+def _select(page: _Page) -> tuple[_Selection, str]:
     """Return the narrowest selection that the markup offers and that is not nearly empty, and why it was widened."""
     mains = list(_outermost([page.soup], lambda tag: page.role(tag) == "main"))
     articles, landmarks = _survey(page, holders_of_main={id(parent) for tag in mains for parent in tag.parents})
@@ -152,12 +156,12 @@ def _select(page: _Page) -> tuple[_Selection, tuple[str, ...]]:
         is_shell = _is_mostly_links(page.soup, whole.characters)
         chosen = whole if _is_nearly_empty(chosen, whole.characters, "body") and not is_shell else chosen
     if chosen.characters <= marked.characters:
-        return marked, ()
+        return marked, ""
     warning = (
         f"low coverage: the {marked.selected_by} holds {marked.characters} of {chosen.characters} visible "
         "characters, so more of the page was taken"
     )
-    return chosen, (warning,)
+    return chosen, warning
 
 
 def _survey(page: _Page, holders_of_main: set[int]) -> tuple[list[Tag], list[Tag]]:
@@ -309,6 +313,4 @@ def _page_address(base_url: str, written: str) -> str | None:
 
 
 def _attribute(tag: Tag, name: str) -> str:
-    """Return an attribute's text, "" where it is missing; bs4 gives some attributes as lists of words."""
-    value = tag.get(name) or ""
-    return value if isinstance(value, str) else " ".join(value)
+    return str(tag.get(name) or "")

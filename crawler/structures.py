@@ -291,7 +291,7 @@ def _separate(parts: list[str], separator: str) -> None:
 def _language(listing) -> str:
     """Return the language that highlighters' class names tell, on the listing, the code in it, or around it."""
     around = [listing, listing.find("code"), *islice(listing.parents, 2)]
-    names = " ".join(" ".join(tag.get("class") or ()) for tag in around if tag is not None)
+    names = " ".join(str(tag.get("class") or "") for tag in around if tag is not None)
     found = (match[1].lower() for match in _LANGUAGE.finditer(names))
     return next((name for name in found if name not in _NO_LANGUAGE), "")
 

@@ -22,6 +22,7 @@ from crawler.repeated import (
     subjects_of,
 )
 from crawler.split import SnippetDraft, split_page
+from crawler.titles import find_site_name, without_site_name
 from models_app.jobs import Lease
 from models_app.llm import LLMError, complete_json, splitter_provider
 from models_app.models import TrainingSnippet
@@ -58,12 +59,15 @@ class SnippetMaker:
     job: Import
     lease: Lease
     repeated: RepeatedBlocks
+    site_name: str
     splitter: LLMSplitter
 
     @classmethod
     def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
         """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
-        maker = cls(job, lease, find_repeated_blocks(page_texts(job, lease)), _llm_splitter(job, lease))
+        titles = job.pages.filter(state__in=(State.READ, State.DONE)).values_list("title", flat=True)
+        repeated = find_repeated_blocks(page_texts(job, lease))
+        maker = cls(job, lease, repeated, find_site_name(titles.iterator()), _llm_splitter(job, lease))
         maker.keep_site_blocks()
         return maker
 
@@ -88,7 +92,7 @@ class SnippetMaker:
             page.report["split"] = UNCHANGED
             self._finish(page, split_hash=split_hash, snippet_count=self._standing(page).count())
             return
-        drafts, report = self._split(markdown, page.title, self.splitter.ask, page.url)
+        drafts, report = self._split(markdown, self._title_of(page), self.splitter.ask, page.url)
         page.report |= report
         # A page that the LLM could not split is tried again by the next import, changed or not.
         is_second_best = self.splitter.ask is not None and report["split"] == "headings"
@@ -108,8 +112,17 @@ class SnippetMaker:
         drafts = [replace(draft, completion=draft.completion + citation) for draft in split.drafts]
         return drafts, {"split": split.method, "split_report": split.report}
 
+    def _title_of(self, page: Page) -> str:
+        return without_site_name(page.title, self.site_name)
+
     def _split_hash(self, page: Page, markdown: str) -> str:
-        parts = (page.title, markdown, self.job.model.split_threshold, self.splitter.name, self.job.insert_source_url)
+        parts = (
+            self._title_of(page),
+            markdown,
+            self.job.model.split_threshold,
+            self.splitter.name,
+            self.job.insert_source_url,
+        )
         return sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
     def _is_unchanged(self, page: Page, split_hash: str) -> bool:

@@ -1,4 +1,4 @@
-"""The demo keeps its word: it runs to the end twice, and its paraphrases really share no content word with their page."""
+"""The demo keeps its word: it runs to the end twice, and its paraphrases share no content word with their page."""
 
 import re
 

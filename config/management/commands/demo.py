@@ -100,8 +100,8 @@ class Command(BaseCommand):
 
     def _tell_how_to_go_on(self, password: str) -> None:
         self.stdout.write(
-            f"\nTo open the dashboard: start it with `make serve`, go to {settings.SITEWISE_URL}/{SLUG}/ and log in as\n"
-            f"    {EMAIL}\n    {password}\n"
+            f"\nTo open the dashboard: start it with `make serve`, go to {settings.SITEWISE_URL}/{SLUG}/\n"
+            f"and log in as\n    {EMAIL}\n    {password}\n"
             "The next `make demo` makes this tenant anew; nothing else touches it."
         )
 

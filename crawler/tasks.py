@@ -7,8 +7,8 @@ from celery import shared_task
 from crawler.crawl import import_site
 from crawler.models import Import
 from models_app.jobs import perform, send_message
-from models_app.memory import return_free_memory
 from models_app.models import Vectorising
+from models_app.tasks import give_memory_back
 from tenants.installation import ready_tenants
 from tenants.store import StoreNotReady, activated
 
@@ -17,7 +17,7 @@ from tenants.store import StoreNotReady, activated
 def run_import(tenant_id: int, pk: int) -> None:
     """Do the import of this row, if nobody else does."""
     perform(Import, tenant_id, pk, import_site)
-    return_free_memory()
+    give_memory_back()
 
 
 def take_up_abandoned_jobs() -> int:

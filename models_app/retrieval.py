@@ -50,7 +50,7 @@ class Retrieved:
 def retrieve(model: MLModel, question: str, mode: str | None = None, limit: int = LIMIT) -> Retrieved:
     """Return the model's snippets ranked for the question, under its own retrieval or the one given.
 
-    When vectors are missing altogether or the embedding service is away, the keyword leg answers and `degraded` says so.
+    When no vector is there or the embedding service is away, the keyword leg answers and `degraded` says so.
     """
     mode = mode or model.retrieval
     vector, degraded = _question_vector(model, question, mode)

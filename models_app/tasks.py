@@ -1,10 +1,15 @@
 """Vectorising as a worker does it."""
 
+import gc
+
 from celery import shared_task
 from django.db import IntegrityError
 
+from models_app import tokens
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease, perform
+from models_app.local_embedder import local_embedder
+from models_app.memory import return_free_memory
 from models_app.models import MLModel, Vectorising
 from models_app.vectors import vectorise_missing
 from tenants.store import tenant_atomic
@@ -25,6 +30,15 @@ def start_vectorising(model: MLModel) -> Vectorising:
 def vectorise(tenant_id: int, pk: int) -> None:
     """Do the vectorising of this row, if nobody else does."""
     perform(Vectorising, tenant_id, pk, make_vectors)
+    give_memory_back()
+
+
+def give_memory_back() -> None:
+    """Unload what a job needed, as a worker mostly waits and shares its machine with the web; the next job loads it."""
+    local_embedder.cache_clear()
+    tokens.unload()
+    gc.collect()
+    return_free_memory()
 
 
 def make_vectors(job: Vectorising, lease: Lease) -> str:

@@ -1,5 +1,6 @@
 """Measures what a small host needs: PSS of `serve`, web and worker, after an import and a question. Linux only."""
 
+import os
 import tempfile
 import threading
 import urllib.request
@@ -7,9 +8,16 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import django
+
 from tests import environment  # noqa: F401  the benchmark has settings and a data folder of its own
-from tests.conftest import PROJECT
-from tests.worker import Installation
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup()
+
+from tests.config.test_serve import serving  # noqa: E402
+from tests.conftest import PROJECT  # noqa: E402
+from tests.worker import Installation  # noqa: E402
 
 MODEL = "support"
 
@@ -43,8 +51,6 @@ def print_memory(pid: int, when: str) -> None:
 
 
 def main() -> None:
-    from tests.config.test_serve import serving
-
     site = ThreadingHTTPServer(
         ("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=PROJECT / "crawler" / "sample_site")
     )

@@ -22,7 +22,7 @@ from crawler.repeated import (
     subjects_of,
 )
 from crawler.split import SnippetDraft, split_page
-from crawler.titles import find_site_name, without_site_name
+from crawler.titles import bare_site_name, find_site_name, without_site_name
 from models_app.jobs import Lease
 from models_app.llm import LLMError, complete_json, splitter_provider
 from models_app.models import TrainingSnippet
@@ -75,8 +75,9 @@ class SnippetMaker:
         """Replace the site's own snippets by what it says around its pages now."""
         subjects = {subject for text in page_texts(self.job, self.lease) for subject in subjects_of(text)}
         blocks = collect_site_blocks(page_texts(self.job, self.lease), self.repeated, subjects)
-        title = self.job.pages.filter(final_url=self.job.start_url).values_list("title", flat=True).first() or ""
-        drafts = self._split(join_blocks(blocks), f"{title}: header, menu and footer of the site".lstrip(": "), None)[0]
+        front = self.job.pages.filter(final_url=self.job.start_url).values_list("title", flat=True).first() or ""
+        name = bare_site_name(self.site_name) or front
+        drafts = self._split(join_blocks(blocks), f"{name}: header, menu and footer of the site".lstrip(": "), None)[0]
         with tenant_atomic():
             self.lease.check()
             replace_page_snippets(self.job.model, self.job.scope, drafts, Source.SITE)

@@ -25,3 +25,8 @@ def find_site_name(titles: Iterable[str]) -> str:
 def without_site_name(title: str, site_name: str) -> str:
     """Return the title without the site's name at its end, unless nothing else would be left."""
     return title.removesuffix(site_name) or title
+
+
+def bare_site_name(site_name: str) -> str:
+    """Return what find_site_name found, without the separator."""
+    return re.sub(r"^[\W_]+", "", site_name)

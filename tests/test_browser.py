@@ -157,6 +157,7 @@ def test_every_knob_is_in_the_behaviour_dialog_and_a_bad_value_is_refused_beside
     page.goto(f"{address}/harbour-lane/models/shop-help/")
     page.get_by_role("button", name="Behaviour").first.click()
     dialog = page.get_by_role("dialog")
+    expect(dialog.locator("[name=threshold]")).to_be_visible()
     look(page, "behaviour")
     dialog.locator("[name=threshold]").fill("7")
     dialog.get_by_role("button", name="Save").click()

@@ -2,13 +2,14 @@
 
 import pytest
 
-from crawler.titles import find_site_name, without_site_name
+from crawler.titles import bare_site_name, find_site_name, without_site_name
 
 
 @pytest.mark.parametrize("separator", [" | ", " - ", " – ", " — ", " · ", " :: "])
 def test_the_end_that_most_titles_share_is_the_sites_name(separator):
     titles = [f"{page}{separator}Acme Ltd." for page in ("Prices", "Contact", "Re-opening - soon")] + ["Acme"]
     name = find_site_name(titles)
+    assert bare_site_name(name) == "Acme Ltd."
     assert [without_site_name(title, name) for title in titles] == ["Prices", "Contact", "Re-opening - soon", "Acme"]
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import chain
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
-from bs4 import BeautifulSoup, NavigableString, Tag, XMLParsedAsHTMLWarning
+from bs4 import BeautifulSoup, NavigableString, Tag, UnusualUsageWarning
 from bs4.element import PreformattedString
 
-# XHTML, and pages that start like XML, are read as browsers read them.
-warnings.filterwarnings("ignore", category=XMLParsedAsHTMLWarning)
+# XHTML, and pages of a single word, are read as browsers read them.
+warnings.filterwarnings("ignore", category=UnusualUsageWarning)
 
 _UNSEEN = frozenset({"head", "script", "style", "select", "textarea", "datalist"})
 _ROLE_OF_TAG = {

@@ -1,4 +1,4 @@
-"""Conversion and extraction may not fall below what they once reached; lowering a floor needs a commit that says why."""
+"""Conversion and extraction may not fall below what they reached; lowering a floor needs a commit that says why."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks import bench_convert, bench_extraction
+
+# Some cases are a bare word, which the parser would rather have as the name of a file.
+pytestmark = pytest.mark.filterwarnings("ignore::bs4.UnusualUsageWarning")
 
 FLOORS = json.loads((Path(__file__).parent / "floors.json").read_text())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from secrets import token_urlsafe
-from textwrap import indent, shorten
+from textwrap import indent
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -27,7 +27,7 @@ from tenants.models import Tenant
 from tenants.store import activated
 
 SLUG, MODEL, EMAIL = "demo", "harbour-lane", "demo@sitewise.example"
-ANSWER_CHARACTERS = 400
+ANSWER_LINES = 16
 SAMPLE_SITE = settings.BASE_DIR / "crawler" / "sample_site"
 
 
@@ -94,7 +94,9 @@ class Command(BaseCommand):
 
     def _print_answer(self, question: Question, answered: Answered) -> None:
         self.stdout.write(f"\n{question.text}")
-        self.stdout.write(indent(shorten(answered.text, ANSWER_CHARACTERS, placeholder=" ..."), "    "))
+        lines = answered.text.splitlines()
+        shown = [*lines[:ANSWER_LINES], "..."] if len(lines) > ANSWER_LINES else lines
+        self.stdout.write(indent("\n".join(shown), "    "))
         for source in answered.sources:
             self.stdout.write(f"    Source: {source.title} <{source.url}>")
 

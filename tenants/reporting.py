@@ -1,4 +1,4 @@
-"""What the tenants' commands have in common: the installation made ready, one report, as text or one JSON document."""
+"""What commands on tenants have in common: the installation made ready, one report, as text or one JSON document."""
 
 import json
 
@@ -36,8 +36,9 @@ class ReportingCommand(BaseCommand):
 
 
 def tenant_named(slug: str) -> Tenant:
-    """Return the tenant; raises CommandError when there is none."""
+    """Return the tenant; raises CommandError, which names those there are, when it is none of them."""
     tenant = Tenant.objects.filter(slug=slug).first()
     if tenant is None:
-        raise CommandError(f"There is no tenant {slug}.")
+        known = ", ".join(Tenant.objects.values_list("slug", flat=True)) or "none yet"
+        raise CommandError(f"There is no tenant “{slug}” (there are: {known}). create_tenant {slug} would make it.")
     return tenant

@@ -107,7 +107,7 @@ def test_delete_tenant_wants_to_be_confirmed(acme):
 
 @pytest.mark.parametrize("command", ["backup_tenant", "delete_tenant"])
 def test_an_unknown_tenant_is_named(command, db):
-    with pytest.raises(CommandError, match="There is no tenant nobody"):
+    with pytest.raises(CommandError, match="There is no tenant “nobody”"):
         run(command, "nobody")
 
 

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 from chat.answer import Asked, answer_now
 from chat.turns import QuestionTooLong, QuotaReached
 from models_app.llm import ProviderError
-from models_app.targets import UnknownTarget, activated_model
+from models_app.targets import activated_model
 from tenants.reporting import ReportingCommand
 
 
@@ -26,7 +26,7 @@ class Command(ReportingCommand):
         try:
             with activated_model(target) as model:
                 answered = answer_now(Asked(model=model, question=question, channel="command"))
-        except (UnknownTarget, QuestionTooLong, QuotaReached, ProviderError) as error:
+        except (QuestionTooLong, QuotaReached, ProviderError) as error:
             raise CommandError(str(error)) from error
         return {
             "question": question,

@@ -1,12 +1,11 @@
-"""Imports a website into a model, to its end in this process: no worker is needed."""
+"""manage.py import_site TENANT/MODEL URL: a website imported to its end in this process; no worker is needed."""
 
-import json
 import sys
 import time
 from functools import partial
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from tqdm import tqdm
 
 from crawler.crawl import ImportRunning, import_site, new_import
@@ -15,51 +14,57 @@ from crawler.site import SiteUnreachable
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval
 from models_app.snippets import vector_counts
-from models_app.targets import UnknownTarget, activated_tenant
-from tenants.installation import prepare
-from tenants.store import StoreNotReady, tenant_atomic
+from models_app.targets import activated_tenant
+from tenants.reporting import ReportingCommand
+from tenants.store import tenant_atomic
 
 LISTED = 20
 
 
-class Command(BaseCommand):
+class Command(ReportingCommand):
     help = "Import a website into the model TENANT/MODEL, which is made with the defaults if it is not there."
 
     def add_arguments(self, parser):
+        super().add_arguments(parser)
         parser.add_argument("target", metavar="TENANT/MODEL")
         parser.add_argument("address", metavar="URL", help="Where to start, such as example.com or example.com/help.")
         parser.add_argument("--max-pages", type=int, help="Read no more pages than this.")
         parser.add_argument("--no-images", action="store_true", help="Leave images out of the snippets.")
         parser.add_argument("--source-url", action="store_true", help="End each snippet with its page's address.")
         parser.add_argument("--retrieval", choices=Retrieval.values, help="Retrieval of a model that is made.")
-        parser.add_argument("--json", action="store_true", help="Print one JSON document.")
 
-    def handle(self, *, target, address, retrieval, json, **options):
-        prepare()
+    def handle(self, **options):
+        super().handle(**options)
+        if self.job.state != Import.State.DONE:
+            raise CommandError(self.job.message, returncode=130 if self.job.state == Import.State.STOPPED else 1)
+
+    def report(self, *, target, address, retrieval, **options):
         slug, _, model_slug = target.partition("/")
-        try:
-            with activated_tenant(slug):
-                model = _model(model_slug, retrieval)
-                self._import(model, address, _import_options(options), json)
-        except (UnknownTarget, StoreNotReady, ImportRunning, SiteUnreachable) as error:
-            raise CommandError(str(error)) from error
+        chosen = _import_options(options)
+        with activated_tenant(slug):
+            model = _model(model_slug, retrieval)
+            try:
+                with tenant_atomic():
+                    # Taken in the transaction that makes it: no worker can be quicker.
+                    self.job = Import.take(new_import(model, address, **chosen).pk)
+            except (ImportRunning, SiteUnreachable) as error:
+                raise CommandError(str(error)) from error
+            started = time.monotonic()
+            _perform(self.job)
+            return _report(self.job, time.monotonic() - started)
 
-    def _import(self, model: MLModel, address: str, options: dict, as_json: bool) -> None:
-        with tenant_atomic():
-            # Taken in the transaction that makes it: no worker can be quicker.
-            job = Import.take(new_import(model, address, **options).pk)
-        started = time.monotonic()
-        bars = _Bars()
-        try:
-            perform_taken(job, partial(import_site, watch=bars.show))
-        except KeyboardInterrupt:
-            pass
-        finally:
-            bars.close()
-        report = _report(job, time.monotonic() - started)
-        self.stdout.write(json.dumps(report, ensure_ascii=False) if as_json else _as_text(report))
-        if job.state != Import.State.DONE:
-            raise CommandError(job.message, returncode=130 if job.state == Import.State.STOPPED else 1)
+    def as_text(self, report):
+        return _as_text(report)
+
+
+def _perform(job: Import) -> None:
+    bars = _Bars()
+    try:
+        perform_taken(job, partial(import_site, watch=bars.show))
+    except KeyboardInterrupt:
+        pass  # the job's row says so, and so does the report
+    finally:
+        bars.close()
 
 
 def _model(slug: str, retrieval: str | None) -> MLModel:

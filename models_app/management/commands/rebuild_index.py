@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from models_app import index, snippets
 from models_app.models import MLModel
-from models_app.targets import UnknownTarget, activated_model, activated_tenant
+from models_app.targets import activated_model, activated_tenant
 from tenants.reporting import ReportingCommand
 from tenants.store import tenant_atomic
 
@@ -17,8 +17,8 @@ class Command(ReportingCommand):
     help = "Check the index of a tenant or a model against its snippets, and make it anew."
 
     def add_arguments(self, parser):
-        parser.add_argument("target", metavar="TENANT[/MODEL]")
         super().add_arguments(parser)
+        parser.add_argument("target", metavar="TENANT[/MODEL]")
 
     def handle(self, **options):
         super().handle(**options)
@@ -28,8 +28,6 @@ class Command(ReportingCommand):
     def report(self, *, target, **options):
         try:
             self.models = _rebuild_model(target) if "/" in target else _rebuild_tenant(target)
-        except UnknownTarget as error:
-            raise CommandError(str(error)) from error
         except DatabaseError as error:
             tenant = target.split("/")[0]
             raise CommandError(f"{error}. Make the whole store's index anew: rebuild_index {tenant}") from error

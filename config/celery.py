@@ -1,7 +1,7 @@
 """The worker: Celery on an embedded broker in the data folder, or on the one CELERY_BROKER_URL names.
 
 A message only wakes a worker up. Which work there is stands in the jobs' rows, so every worker also looks for jobs that
-nobody works on: when it starts, and then as often as a lease lasts.
+nobody works on: when it starts, and then as often as a lease lasts. Before its first look it rebuilds outdated indexes.
 """
 
 import logging
@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 
 from celery import Celery, bootsteps, signals
 from django.conf import settings
@@ -78,17 +79,25 @@ class LookForJobs(bootsteps.StartStopStep):
 
     def _look_repeatedly(self):
         from crawler.tasks import take_up_abandoned_jobs
+        from models_app.tasks import rebuild_outdated_indexes
 
+        _try(rebuild_outdated_indexes)
         while not self._ended.is_set():
-            try:
-                take_up_abandoned_jobs()
-            except Exception:  # a database that is busy or being migrated: the next look finds it well
-                logger.exception("The look for open jobs failed.")
-            finally:
-                connections.close_all()
+            _try(take_up_abandoned_jobs)
             if _is_orphan():
                 os.kill(os.getpid(), signal.SIGTERM)
             self._ended.wait(settings.SITEWISE_LEASE_SECONDS)
+
+
+def _try(step: Callable[[], object]) -> None:
+    try:
+        step()
+    except (
+        Exception
+    ):  # a database that is busy or being migrated: a worker's next look, or the next worker, finds it well
+        logger.exception("%s failed.", step.__name__)
+    finally:
+        connections.close_all()
 
 
 def _is_orphan() -> bool:

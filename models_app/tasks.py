@@ -1,18 +1,22 @@
-"""Vectorising as a worker does it."""
+"""What a worker does for models: vectorising, and indexes brought up to date when it starts."""
 
 import gc
+import logging
 
 from celery import shared_task
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError
 
-from models_app import tokens
+from models_app import index, tokens
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease, perform
 from models_app.local_embedder import local_embedder
 from models_app.memory import return_free_memory
 from models_app.models import MLModel, Vectorising
 from models_app.vectors import vectorise_missing
-from tenants.store import tenant_atomic
+from tenants.installation import ready_tenants
+from tenants.store import StoreNotReady, activated, tenant_atomic
+
+logger = logging.getLogger(__name__)
 
 
 def start_vectorising(model: MLModel) -> Vectorising:
@@ -52,3 +56,17 @@ def make_vectors(job: Vectorising, lease: Lease) -> str:
     except EmbeddingError as error:
         raise JobFailed(str(error)) from error
     return f"{made:,} vectors made."
+
+
+def rebuild_outdated_indexes() -> int:
+    """Make the indexes anew whose terms an older version of Sitewise made, in all tenants; returns how many."""
+    count = 0
+    for tenant in ready_tenants():
+        try:
+            with activated(tenant):
+                count += len(index.rebuild_outdated())
+        except (StoreNotReady, DatabaseError) as error:  # the other tenants' indexes are rebuilt all the same
+            logger.error(
+                "The index of %s stays outdated: %s. Run: manage.py rebuild_index %s", tenant, error, tenant.slug
+            )
+    return count

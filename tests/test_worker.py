@@ -135,6 +135,23 @@ def test_a_worker_that_is_asked_to_end_hands_its_import_back(installation, websi
     assert_same(disturbed, undisturbed)
 
 
+def test_a_worker_rebuilds_outdated_indexes_when_it_starts(installation):
+    older = installation("older")
+    older.python(
+        "from models_app import snippets",
+        "from models_app.index.connection import write",
+        "from models_app.models import MLModel",
+        "snippets.add(MLModel.objects.create(slug='support', name='Support'), 'Hours', 'From nine to five.')",
+        "write(\"UPDATE ret_model SET terms_version = 'older'\")",
+    )
+    end = time.monotonic() + PATIENCE_SECONDS
+    with older.worker():
+        while older.rows("SELECT terms_version FROM ret_model") == [("older",)]:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+    assert older.index_problems() == []
+
+
 def test_an_import_is_started_also_while_the_broker_is_away(installation, website):
     without_broker = installation("away", CELERY_BROKER_URL="redis://127.0.0.1:1/0")
     without_broker.start_import(website.url("/"))

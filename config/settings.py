@@ -156,6 +156,11 @@ SITEWISE_LLM_TIMEOUT_SECONDS = _number("SITEWISE_LLM_TIMEOUT_SECONDS", 60)
 SITEWISE_EMBEDDING_URL = _address("SITEWISE_EMBEDDING_URL")
 SITEWISE_EMBEDDING_KEY = _text("SITEWISE_EMBEDDING_KEY")
 SITEWISE_EMBEDDING_MODEL = _text("SITEWISE_EMBEDDING_MODEL")
+if SITEWISE_EMBEDDING_URL and not SITEWISE_EMBEDDING_MODEL:
+    raise ImproperlyConfigured(
+        "SITEWISE_EMBEDDING_URL names a service but no model of it. Set SITEWISE_EMBEDDING_MODEL to the embedding "
+        "model's name there, such as text-embedding-3-small, or unset SITEWISE_EMBEDDING_URL."
+    )
 SITEWISE_PROVIDER_HOSTS = frozenset(
     host.strip().lower()
     for host in _read(env.list, "SITEWISE_PROVIDER_HOSTS", [], "host names separated by commas")

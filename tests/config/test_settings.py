@@ -106,6 +106,7 @@ def test_provider_hosts_are_a_list_of_names(tmp_path):
         ("SITEWISE_EMAIL_URL", "mail.test:25", "submission://user:password@host:587"),
         ("SITEWISE_EMAIL_URL", "smtp://mail.test:port", "submission://user:password@host:587"),
         ("SITEWISE_LLM_URL", "localhost:8080", "https://example.com"),
+        ("SITEWISE_EMBEDDING_URL", "https://llm.test/v1", "Set SITEWISE_EMBEDDING_MODEL to"),
         ("SITEWISE_LOG_LEVEL", "LOUD", "DEBUG, INFO, WARNING or ERROR"),
         ("CELERY_BROKER_URL", "localhost:6379", "redis://host:6379/0"),
         ("SITEWISE_DATA_DIR", "/proc/nowhere", "a folder that may be written"),

@@ -11,6 +11,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from urllib.parse import urlsplit
 
 import httpcore2
@@ -188,7 +189,7 @@ def guarded_http_client(
     `tls` verifies servers (default: the system's authorities); `network` opens connections to checked addresses.
     """
     pool = httpcore2.ConnectionPool(
-        ssl_context=tls or httpcore2.default_ssl_context(),
+        ssl_context=tls or _system_authorities(),
         max_connections=None,
         keepalive_expiry=KEEP_ALIVE_SECONDS,
         network_backend=_GuardedNetwork(policy, network or httpcore2.SyncBackend()),
@@ -204,12 +205,18 @@ def guarded_async_http_client(
 ) -> httpx2.AsyncClient:
     """Return the asynchronous twin of guarded_http_client."""
     pool = httpcore2.AsyncConnectionPool(
-        ssl_context=tls or httpcore2.default_ssl_context(),
+        ssl_context=tls or _system_authorities(),
         max_connections=None,
         keepalive_expiry=KEEP_ALIVE_SECONDS,
         network_backend=_GuardedAsyncNetwork(policy, network or httpcore2.AnyIOBackend()),
     )
     return httpx2.AsyncClient(transport=_GuardedAsyncTransport(pool), timeout=timeout, trust_env=False)
+
+
+@cache
+def _system_authorities() -> ssl.SSLContext:
+    """Return what verifies servers, read once: reading it takes milliseconds in which no answer is streamed."""
+    return httpcore2.default_ssl_context()
 
 
 class _GuardedNetwork(httpcore2.NetworkBackend):

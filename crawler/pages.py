@@ -15,7 +15,8 @@ from crawler.fetch import FetchedPage, FetchError, WebClient
 from crawler.frontier import READ_STATES, Frontier
 from crawler.models import TITLE_LENGTH, Import, Page
 from crawler.select import select_content
-from crawler.site import ALREADY_READ, DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, SiteRules
+from crawler.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, SiteRules
+from crawler.sitemap import ALREADY_READ
 from models_app.jobs import Lease
 from tenants.store import tenant_atomic
 

@@ -9,24 +9,9 @@ from urllib.parse import urljoin, urlsplit
 from protego import Protego
 
 from crawler.fetch import FetchError, Wanted, WebClient
-from crawler.page_urls import has_repeating_path, normalise_url
-from crawler.sitemap import ALREADY_READ, read_sitemaps
+from crawler.page_urls import normalise_url
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address
-
-__all__ = [
-    "ALREADY_READ",
-    "DISALLOWED",
-    "NOT_A_PAGE",
-    "OUT_OF_SCOPE",
-    "SiteRules",
-    "SiteUnreachable",
-    "has_repeating_path",
-    "normalise_url",
-    "read_site_rules",
-    "read_sitemaps",
-    "start_candidates",
-]
 
 OUT_OF_SCOPE = "out of scope"
 DISALLOWED = "disallowed by robots"

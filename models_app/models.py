@@ -6,7 +6,6 @@ from django.core.validators import MaxValueValidator, MinValueValidator, URLVali
 from django.db import models
 
 from models_app.jobs import Job
-from models_app.tokens import context_window_of
 from tenants import secrets
 
 SPLIT_SHARE = 0.8  # of Max context tokens: a page below it is one snippet (product rule)
@@ -93,19 +92,6 @@ class MLModel(models.Model):
         return self.retrieval != Retrieval.KEYWORD
 
     @property
-    def llm_context_window(self) -> int:
-        """The most tokens the chat LLM holds: as set, else by the LLM's name."""
-        return self.context_window or context_window_of(self.llm)
-
-    @property
-    def starters(self) -> list[str]:
-        return _lines(self.conversation_starters)
-
-    @property
-    def questions(self) -> list[str]:
-        return _lines(self.questionnaire)
-
-    @property
     def provider_host(self) -> str:
         return urlsplit(self.provider_base_url).hostname or ""
 
@@ -168,7 +154,3 @@ class Vectorising(Job):
                 name="one_open_vectorising_a_model",
             )
         ]
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]

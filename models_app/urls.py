@@ -11,7 +11,6 @@ SNIPPET = f"{MODEL}snippets/<int:pk>/"
 
 urlpatterns = [
     path("", views.model_list, name="model_list"),
-    path("model-cards/", views.model_cards, name="model_cards"),
     path("new-model/", views.model_new, name="model_new"),
     path(f"{MODEL}status/", views.model_status, name="model_status"),
     path(f"{MODEL}behaviour/", views.behaviour, name="behaviour"),

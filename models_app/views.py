@@ -21,17 +21,7 @@ from tenants.permissions import editor_required, refused
 @require_GET
 def model_list(request: HttpRequest, tenant_slug: str) -> HttpResponse:
     """The workspace's first page: all its models."""
-    return render(request, "pages/model_list.html", _list_context())
-
-
-@require_GET
-def model_cards(request: HttpRequest, tenant_slug: str) -> HttpResponse:
-    """The cards alone, for the list that reloads itself."""
-    return render(request, "partials/model_cards.html", _list_context())
-
-
-def _list_context() -> dict:
-    return {"overviews": overviews(MLModel.objects.all())}
+    return render(request, "pages/model_list.html", {"overviews": overviews(MLModel.objects.all())})
 
 
 @require_http_methods(["GET", "POST"])

@@ -1,4 +1,4 @@
-// Applies the chosen theme before the first paint, and lets the button of the menu change it.
+// Applies the chosen theme before the first paint, and lets the menu's choice change it.
 const THEMES = ["system", "light", "dark"];
 
 function chosenTheme() {

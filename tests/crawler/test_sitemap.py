@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.fetch import WebClient
-from crawler.site import read_site_rules, read_sitemaps
-from crawler.sitemap import MAX_SITEMAP_URLS, MAX_SITEMAPS, SitemapUnreadable, parse_sitemap
+from crawler.site import read_site_rules
+from crawler.sitemap import MAX_SITEMAP_URLS, MAX_SITEMAPS, SitemapUnreadable, parse_sitemap, read_sitemaps
 from tenants.addresses import AddressPolicy
 from tests.fakes.website import Answer, Website, page, redirect
 

@@ -94,7 +94,7 @@ def _job_context(job: Import) -> dict:
         "read_count": counts["read"] + counts["done"] + counts["same"],
         "snippet_count": job.model.snippets.count(),
         "troubled": [] if job.is_open else troubled.order_by("state", "pk")[:TROUBLES_SHOWN],
-        "troubled_count": counts["skipped"] + counts["failed"],
+        "troubled_left_count": counts["skipped"] + counts["failed"] - TROUBLES_SHOWN,
     }
 
 

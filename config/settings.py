@@ -122,9 +122,8 @@ SECRET_KEY = _text("SITEWISE_SECRET_KEY", "", "at least 32 random characters", _
 SITEWISE_URL = _address("SITEWISE_URL", "http://127.0.0.1:8000", _own_address)
 _site = urlsplit(SITEWISE_URL)
 IS_HTTPS = _site.scheme == "https"
-LOOPBACK_NAMES = ["127.0.0.1", "localhost", "[::1]"]
 DEBUG = _switch("SITEWISE_DEBUG", False)
-ALLOWED_HOSTS = [_site.hostname, *LOOPBACK_NAMES]
+ALLOWED_HOSTS = [_site.hostname, "127.0.0.1", "localhost", "[::1]"]
 CSRF_TRUSTED_ORIGINS = [f"{_site.scheme}://{_site.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import idna
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
+from tenants.public_addresses import DEFAULT_PORTS
 
 OUTER_BLANKS = "".join(map(chr, range(0x21)))
 LINE_BREAKS = str.maketrans("", "", "\t\r\n")

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.urls import reverse
 
 from tenants import invitations
+from tenants.public_addresses import LOOPBACK_NAMES
 
 PENDING_INVITATION = "invitation"  # in the session: the token that a person without a login has said yes to
 
@@ -54,7 +55,7 @@ def own_address(address: str) -> str:
     address as it was asked for stays, as its port may be any.
     """
     site, asked = urlsplit(settings.SITEWISE_URL), urlsplit(address)
-    if asked.netloc and site.hostname in ("127.0.0.1", "localhost", "::1"):
+    if asked.netloc and site.hostname in LOOPBACK_NAMES:
         return address
     return asked._replace(scheme=site.scheme, netloc=site.netloc).geturl()
 

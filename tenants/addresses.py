@@ -17,12 +17,17 @@ from urllib.parse import urlsplit
 import httpcore2
 import httpx2
 
-from tenants.public_addresses import address_spelled_by, is_loopback_address, is_public_address, plain_host
+from tenants.public_addresses import (
+    DEFAULT_PORTS,
+    address_spelled_by,
+    is_loopback_address,
+    is_public_address,
+    plain_host,
+)
 
 Resolver = Callable[[str, int], list[str]]
 Dial = Callable[[str, int, float], socket.socket]
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
 UNSAFE_IN_URL = re.compile(r"[\x00-\x20\x7f\\]")
 KEEP_ALIVE_SECONDS = 5.0
 

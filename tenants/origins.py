@@ -6,8 +6,8 @@ Hosts are compared whole and after parsing, never as parts of a text. The source
 import re
 from urllib.parse import urlsplit
 
-DEFAULT_PORTS = {"http": 80, "https": 443}
-LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+from tenants.public_addresses import DEFAULT_PORTS, LOOPBACK_NAMES
+
 HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\Z")
 
 

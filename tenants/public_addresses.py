@@ -8,6 +8,9 @@ import socket
 import unicodedata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
 # IANA's special-purpose registries (RFC 6890 and what it lists since), multicast and the reserved class E.
 CLOSED_IPV4 = tuple(
     ip_network(network)

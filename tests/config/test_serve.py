@@ -111,6 +111,12 @@ def test_a_second_serve_on_the_same_data_is_refused_and_names_the_first(installa
         assert workers_of(server) == []
 
 
+def test_a_broken_control_database_is_refused_in_a_clear_line(tmp_path):
+    broken = Installation(tmp_path)
+    (tmp_path / "control.sqlite3").write_bytes(b"no database" * 1_000)
+    assert f"The control database {tmp_path / 'control.sqlite3'} cannot be used" in refused(broken, "--port", "0")
+
+
 def test_a_port_in_use_is_refused_in_a_clear_line(installation):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -19,10 +19,10 @@ from django.core.management.base import BaseCommand, CommandError
 
 from chat.answer import Answered, Asked, answer_now
 from chat.context import Source
-from models_app.model_files import ensure_model_files
+from models_app.model_files import ModelFetchError, ensure_model_files
 from models_app.models import MLModel, Retrieval
 from models_app.retrieval import retrieve
-from tenants.installation import create_tenant, delete_tenant, prepare
+from tenants.installation import ControlDatabaseBroken, create_tenant, delete_tenant, prepare
 from tenants.models import Tenant
 from tenants.store import activated
 
@@ -60,8 +60,11 @@ class Command(BaseCommand):
     def handle(self, **options):
         if not settings.SITEWISE_ALLOW_LOOPBACK:
             raise CommandError("The demo crawls a site on this machine: start it with `make demo`, which allows that.")
-        prepare()
-        ensure_model_files()
+        try:
+            prepare()
+            ensure_model_files()
+        except (ControlDatabaseBroken, ModelFetchError, OSError) as error:
+            raise CommandError(str(error)) from error
         tenant, password = _make_tenant_anew()
         with activated(tenant):
             model = MLModel.objects.create(slug=MODEL, name="Harbour Lane Bicycles", retrieval=Retrieval.HYBRID)

@@ -20,7 +20,8 @@ from django.db import connections
 
 from config.celery import PARENT_VARIABLE, WORKER_COMMAND
 from models_app.model_files import ModelFilesMissing, embedder_files
-from tenants.installation import prepare
+from tenants.installation import ControlDatabaseBroken, prepare
+from tenants.public_addresses import LOOPBACK_NAMES
 
 DEFAULT_PORT = 8000
 BACKLOG = 128
@@ -36,7 +37,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         site = urlsplit(settings.SITEWISE_URL)
-        is_own = site.hostname in settings.LOOPBACK_NAMES and site.scheme == "http"
+        is_own = site.hostname in LOOPBACK_NAMES and site.scheme == "http"
         parser.add_argument("--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1).")
         parser.add_argument("--port", type=int, default=(is_own and site.port) or DEFAULT_PORT, help="0: any free one.")
         parser.add_argument("--no-worker", action="store_true", help="Workers run elsewhere.")
@@ -102,6 +103,8 @@ def _unusable_stores() -> list[str]:
     """Bring the installation up to date; returns what is wrong with the stores that could not be."""
     try:
         return [str(failure) for failure in prepare()]
+    except ControlDatabaseBroken as error:
+        raise CommandError(str(error)) from error
     finally:
         connections.close_all()
 

@@ -161,9 +161,7 @@ def open_turn(asked: Asked, now: datetime) -> OpenTurn:
 
     The row says that the visitor left until the turn is closed: it stays true if this process is killed.
     """
-    tokens = count_tokens(asked.question, asked.model.llm)
-    if tokens > asked.model.max_request_tokens:
-        raise QuestionTooLong(tokens, asked.model.max_request_tokens)
+    refuse_long_question(asked.model, asked.question)
     row_id = None
     with tenant_atomic():
         _count(asked, now.date().replace(day=1))
@@ -174,6 +172,13 @@ def open_turn(asked: Asked, now: datetime) -> OpenTurn:
             row_id = row.pk
     memory = recall(asked.model, asked.session_key, now) if asked.session_key else Memory(asked.history)
     return OpenTurn(asked, memory, row_id)
+
+
+def refuse_long_question(model: MLModel, question: str) -> None:
+    """Raise QuestionTooLong for a question over the model's Max request tokens."""
+    tokens = count_tokens(question, model.llm)
+    if tokens > model.max_request_tokens:
+        raise QuestionTooLong(tokens, model.max_request_tokens)
 
 
 def _count(asked: Asked, month: date) -> None:

@@ -13,12 +13,11 @@ from django_htmx.http import replace_url
 from chat.answer import answer_now
 from chat.context import Context, PackedHit, get_context
 from chat.models import Turn
-from chat.turns import Asked, QuestionTooLong, QuotaReached
+from chat.turns import Asked, QuestionTooLong, QuotaReached, refuse_long_question
 from models_app.llm import ProviderError
 from models_app.models import MLModel, Retrieval
 from models_app.overview import overview_of
 from models_app.retrieval import NO_VECTORS
-from models_app.tokens import count_tokens
 from tenants.dialogs import given
 from tenants.permissions import editor_required
 
@@ -86,12 +85,12 @@ def test_results(request: HttpRequest, tenant_slug: str, model_slug: str) -> Htt
 def _question_of(request: HttpRequest, model: MLModel) -> tuple[str, str]:
     """Return the question, and why it cannot be asked, or ""."""
     question = request.POST.get("question", "").strip()
-    tokens = count_tokens(question, model.llm)
     if not question:
         return question, "Type a question first."
-    if tokens > model.max_request_tokens:
-        too_long = QuestionTooLong(tokens, model.max_request_tokens)
-        return question, f"{too_long} Shorten it, or raise Max request tokens under Behaviour."
+    try:
+        refuse_long_question(model, question)
+    except QuestionTooLong as error:
+        return question, f"{error} Shorten it, or raise Max request tokens under Behaviour."
     return question, ""
 
 

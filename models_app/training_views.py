@@ -122,8 +122,9 @@ def snippet_edit(request: HttpRequest, tenant_slug: str, model_slug: str, pk: in
 def snippet_tokens(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
     """How much of the budget the title and text in the dialog take, as they are typed."""
     model = get_object_or_404(MLModel, slug=model_slug)
-    text = f"{request.POST.get('prompt', '')}\n\n{request.POST.get('completion', '')}"
-    return render(request, "partials/snippet_tokens.html", {"model": model, "tokens": count_tokens(text)})
+    typed = TrainingSnippet(prompt=request.POST.get("prompt", ""), completion=request.POST.get("completion", ""))
+    tokens = count_tokens(snippets.embedded_text(typed))
+    return render(request, "partials/snippet_tokens.html", {"model": model, "tokens": tokens})
 
 
 @require_http_methods(["GET", "POST"])

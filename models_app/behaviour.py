@@ -29,6 +29,9 @@ SECTIONS = {
 }
 OWNERS_FIELDS = SECTIONS["Provider"]
 
+# A setting that nothing reads yet must not look as if it worked.
+FOR_THE_WIDGET = "Kept for the chat widget, which comes with a later version."
+
 MEANINGS = {
     "name": "As your team sees it.",
     "slug": "The model's name in addresses and in the API: programs that call the old one must be changed.",
@@ -49,11 +52,13 @@ MEANINGS = {
     "max_request_tokens": "The longest question. A longer one is refused with a message that names both numbers.",
     "max_session_items": "Conversation messages kept before the oldest are left out.",
     "session_timeout_seconds": "Seconds of silence after which a conversation is forgotten.",
-    "greeting": "What the widget says first.",
-    "conversation_starters": "Questions a visitor can press instead of typing, one a line.",
-    "questionnaire": "Questions a visitor is asked before the chat, one a line; the answers go to the LLM.",
+    "greeting": f"What the widget says first. {FOR_THE_WIDGET}",
+    "conversation_starters": f"Questions a visitor can press instead of typing, one a line. {FOR_THE_WIDGET}",
+    "questionnaire": f"Questions a visitor is asked before the chat, one a line; the answers go to the LLM. "
+    f"{FOR_THE_WIDGET}",
     "website": "The address that Import starts from.",
-    "recrawl_days": "Days after which the website is read again by itself. Empty: never.",
+    "recrawl_days": "Days after which the website is read again by itself. Nothing does so yet: it is kept for a "
+    "later version, and until then you press Import.",
     "import_images": "Imported snippets keep their images, as Markdown with absolute addresses.",
     "insert_source_url": "The page's address is added to each imported snippet's text, as a citation; it counts in the "
     "budget.",
@@ -65,8 +70,7 @@ MEANINGS = {
     "forgets_provider_key": "Removes the stored key when you save.",
     "logs_questions": "Keeps questions and answers in History. Off: nothing of them is stored.",
     "monthly_request_cap": "Questions this model answers in a calendar month. Empty: as many as the workspace may ask.",
-    "input_price": "What the provider charges for a million tokens sent. With both prices set, imports and History "
-    "show the cost.",
+    "input_price": "What the provider charges for a million tokens sent. With both prices set, History shows the cost.",
     "output_price": "What it charges for a million tokens written.",
 }
 LABELS = {

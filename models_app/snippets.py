@@ -47,21 +47,23 @@ class Replaced:
 
 def add(model: MLModel, prompt: str, completion: str, uri: str = "", source: str = Source.MANUAL) -> TrainingSnippet:
     """Return a new snippet, found by keyword at once; raises SnippetQuotaReached."""
+    new = _new(model, prompt, completion, uri=uri, source=source)
     with tenant_atomic():
         _refuse_over_quota(1)
-        return _insert([_new(model, prompt, completion, uri=uri, source=source)])[0]
+        return _insert([new])[0]
 
 
 def edit(snippet: TrainingSnippet, prompt: str, completion: str, uri: str) -> TrainingSnippet:
     """Change a snippet's texts; its vector is missing until it is made again. The source it came from is kept."""
+    fresh = _new(snippet.model, prompt, completion)
     with tenant_atomic():
         old = TrainingSnippet.objects.get(pk=snippet.pk)
         if (old.prompt, old.completion) == (prompt, completion):
             TrainingSnippet.objects.filter(pk=old.pk).update(uri=uri)
         else:
             index.remove_snippets(old.model_id, [_text_of(old)])
-            old.prompt, old.completion, old.uri = prompt[:TITLE_LENGTH], completion, uri
-            old.token_count = count_tokens(embedded_text(old))
+            old.prompt, old.completion, old.uri = fresh.prompt, fresh.completion, uri
+            old.token_count = fresh.token_count
             old.embedded_in = ""
             old.is_edited = old.source != Source.MANUAL
             old.save()

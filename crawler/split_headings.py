@@ -4,18 +4,27 @@ unless a single one is too large by itself."""
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 
 from crawler.markdown import READER, plain_words
-from models_app.tokens import count_tokens
+from models_app.tokens import count_tokens, truncate_to_tokens
 
 # Shares of the threshold, so that Max context tokens sets the granularity. At the default of 1,600 tokens a piece aims
-# at 480, which fits the local embedder's 512, and a section of under 160 joins its neighbour. Chosen on awsdocs by
+# at 480, and a section of under 160 joins its neighbour; a list or paragraph is cut at 960. Chosen on awsdocs by
 # keyword (nDCG@10 .79 at a target of .15, .80 at .3) and on a site under hybrid (MRR .60 and .64; at .4 it falls).
 TARGET_SHARE = 0.3
 SMALL_SHARE = 0.1
 PATH_SEPARATOR = " > "
 TITLE_CHARACTERS = 300
-SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+TITLE_PART = 4  # a title may take a fourth of a piece: the text is what answers
+ENTRY_START = re.compile(r"\n+(?=[-*+] |\d{1,9}[.)] )")
+# A sentence ends behind its stop and a quote or bracket that closes there; not within code, links and emphasis.
+SENTENCE_END = re.compile(
+    r"""(?P<whole>\\. | (`+)(?!`).*?(?<!`)\2(?!`) | !?\[(?:\\.|[^\[\]\\])*\]\([^\s()]*(?:\s"[^"]*")?\)
+      | \*\*\S.*?\*\* | ~~\S.*?~~ | \*[^\s*][^*]*\*)
+    | (?: (?<=[.!?…]) | (?<=[.!?…][*)"'”’\]]) ) \s+ | (?<=[。！？])""",
+    re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,12 @@ class Block:
     @property
     def tokens(self) -> int:
         return count_tokens(self.text)
+
+    @property
+    def announces(self) -> bool:
+        """Whether this says what the next block is: a heading, a term in bold, a line that ends in a colon."""
+        is_term = self.kind == "text" and self.text.startswith("**") and self.text.endswith("**")
+        return self.kind == "heading" or is_term or (self.kind == "text" and self.text.endswith((":", "：")))
 
 
 @dataclass(frozen=True)
@@ -67,18 +82,25 @@ def split_by_headings(markdown: str, title: str, threshold_tokens: int) -> list[
 
 
 def blocks_of(markdown: str) -> list[Block]:
-    """Return the top-level blocks of the Markdown, as they are written."""
+    """Return the top-level blocks of the Markdown as they are written; together they hold all of its text."""
     lines = markdown.split("\n")
-    blocks, tokens = [], READER.parse(markdown)
-    for token in tokens:
+    blocks: list[Block] = []
+    end = 0
+    for token in READER.parse(markdown):
         if token.level or not token.map or token.nesting < 0:
             continue
-        text = "\n".join(lines[token.map[0] : token.map[1]]).strip("\n")
-        if token.type == "heading_open":
-            blocks.append(Block(text, "heading", int(token.tag[1:])))
-        elif text.strip():
-            blocks.append(Block(text, _kind_of(token.type)))
-    return blocks
+        start, stop = token.map
+        # What a reader of Markdown does not show (where a link leads, say) belongs to the text all the same.
+        blocks += _block(lines[end:start], "text")
+        level = int(token.tag[1:]) if token.type == "heading_open" else 0
+        blocks += _block(lines[start:stop], "heading" if level else _kind_of(token.type), level)
+        end = stop
+    return blocks + _block(lines[end:], "text")
+
+
+def _block(lines: list[str], kind: str, level: int = 0) -> list[Block]:
+    text = "\n".join(lines).strip("\n")
+    return [Block(text, kind, level)] if text.strip() else []
 
 
 def title_of(page_title: str, paths: list[tuple[str, ...]]) -> str:
@@ -95,17 +117,26 @@ def title_of(page_title: str, paths: list[tuple[str, ...]]) -> str:
 
 def cut_to_fit(title: str, blocks: list[Block], target: int, limit: int) -> list[Piece]:
     """Return the blocks as pieces near the target, each at most `limit` tokens with its title."""
+    title = truncate_to_tokens(title, max(limit // TITLE_PART, 1))
     room = max(limit - count_tokens(f"{title}\n\n"), 1)
     target = min(target, room)
     pieces, held = [], []
-    for block in (part for whole in blocks for part in _within(whole, room)):
-        together = count_tokens(join_texts([*(one.text for one in held), block.text]))
-        # A heading never ends a piece: it goes with what stands below it.
-        if held and together > target and (held[-1].kind != "heading" or together > room):
+    for block in (part for whole in blocks for part in _within(whole, target, room)):
+        if held and _tokens_together([*held, block]) > target:
+            # What announces the next block goes with it, not with what stands before.
+            announced = list(takewhile(lambda one: one.announces, reversed(held)))[::-1]
+            before = held[: len(held) - len(announced)]
+            pieces += [before] if before else []
+            held = announced
+        if held and _tokens_together([*held, block]) > room:
             pieces.append(held)
             held = []
         held.append(block)
     return [Piece(title, join_texts(block.text for block in piece)) for piece in [*pieces, held] if piece]
+
+
+def _tokens_together(blocks: list[Block]) -> int:
+    return count_tokens(join_texts(block.text for block in blocks))
 
 
 def join_texts(texts) -> str:
@@ -113,8 +144,10 @@ def join_texts(texts) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Return the text's sentences; joined by blanks they are the text again, white space aside."""
-    return [sentence for sentence in SENTENCE_END.split(text) if sentence.strip()]
+    """Return the text's sentences, each with the blanks behind it: side by side they are the text again."""
+    ends = [match.end() for match in SENTENCE_END.finditer(text) if not match["whole"]]
+    cuts = [0, *dict.fromkeys(end for end in ends if 0 < end < len(text)), len(text)]
+    return [text[start:stop] for start, stop in pairwise(cuts)]
 
 
 def _kind_of(token_type: str) -> str:
@@ -155,25 +188,32 @@ def _grouped(sections: list[Section], target: int, small: int) -> Iterator[list[
         yield group
 
 
-def _within(block: Block, room: int) -> Iterator[Block]:
-    """Yield the block, in parts where it is larger than the room by itself."""
-    if block.tokens <= room:
+def _within(block: Block, target: int, room: int) -> Iterator[Block]:
+    """Yield the block, in parts where it is too large: a list or paragraph for twice the target, else for the room."""
+    limit = min(room, target * 2) if block.kind in ("list", "text") else room
+    if block.tokens <= limit:
         yield block
         return
     lines = block.text.split("\n")
     if block.kind == "table":
-        head, parts = "\n".join(lines[:2]) + "\n", lines[2:]
-        texts = _packed(parts, "\n", room, head)
+        texts = _packed(lines[2:], "\n", room, head="\n".join(lines[:2]) + "\n")
     elif block.kind == "code":
-        fence = re.match(r"(`{3,}|~{3,})", lines[0])
-        head, tail = (lines[0] + "\n", "\n" + fence[1]) if fence else ("", "")
-        texts = _packed(lines[1:-1] if fence else lines, "\n", room, head, tail)
+        texts = _packed_code(lines, room)
     elif block.kind == "list":
-        texts = _packed(lines, "\n", room)
+        texts = _packed(ENTRY_START.split(block.text), "\n", limit)
     else:
-        texts = _packed(sentences_of(block.text), " ", room)
+        texts = _packed(sentences_of(block.text), "", limit)
     for text in texts:
-        yield Block(text, block.kind)
+        yield Block(text.strip("\n"), block.kind)
+
+
+def _packed_code(lines: list[str], room: int) -> Iterator[str]:
+    fence = re.match(r"\s*(`{3,}|~{3,})", lines[0])
+    if not fence:
+        yield from _packed(lines, "\n", room)
+        return
+    is_closed = len(lines) > 1 and lines[-1].strip().startswith(fence[1])
+    yield from _packed(lines[1:-1] if is_closed else lines[1:], "\n", room, lines[0] + "\n", "\n" + fence[1])
 
 
 def _packed(parts: list[str], separator: str, room: int, head: str = "", tail: str = "") -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from crawler.split_headings import (
+    ENTRY_START,
     Block,
     Piece,
     blocks_of,
@@ -77,9 +78,9 @@ def split_by_subject(
 def _units(blocks: list[Block]) -> Iterator[Unit]:
     """Yield the parts that are numbered: list items, sentences of long paragraphs, and all other blocks whole."""
     for block in blocks:
-        parts, glue = [block.text], " "
+        parts, glue = [block.text], ""
         if block.kind == "list":
-            parts, glue = re.split(r"\n+(?=[-*+] |\d+[.)] )", block.text), "\n"
+            parts, glue = ENTRY_START.split(block.text), "\n"
         elif block.kind == "text" and block.tokens > LONG_PARAGRAPH_TOKENS and not block.text.startswith(">"):
             parts = sentences_of(block.text)
         for place, part in enumerate(parts):

@@ -102,7 +102,7 @@ class PageReader:
                 "warnings": list(content.warnings),
                 "language": content.language,
                 # Said to search engines: an owner who imports their own site wants these pages too.
-                "is_noindex": content.is_noindex,
+                "is_noindex": content.is_noindex or "noindex" in fetched.robots_header.lower(),
             },
         )
 

@@ -225,10 +225,13 @@ class TestWhichPages:
 
     def test_what_speaks_to_search_engines_keeps_no_page_from_its_own_chatbot(self, model):
         noindex = page("For customers", "/next").replace("<title>", '<meta name="robots" content="none"><title>')
-        with Website({"/": page("Home", "/help"), "/help": noindex, "/next": page("Next")}) as website:
+        by_header = Answer(page("Next"), headers={"X-Robots-Tag": "noindex, nofollow"})
+        with Website({"/": page("Home", "/help"), "/help": noindex, "/next": by_header}) as website:
             job = crawl(model, website)
             assert stored(job, website) == ["/", "/help", "/next"]
             assert job.pages.get(url=website.url("/help")).report["is_noindex"] is True
+            assert job.pages.get(url=website.url("/next")).report["is_noindex"] is True
+            assert job.pages.get(url=website.url("/")).report["is_noindex"] is False
 
     def test_a_path_limits_the_crawl_to_it(self, model):
         paths = {"/help/": page("Help", "/help/a", "/shop"), "/help/a": page("A"), "/shop": page("Shop")}

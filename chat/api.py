@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework.exceptions import MethodNotAllowed, PermissionDenied
-from rest_framework.response import Response
 
 from chat.answer import Asked, answer_question, whole_answer
 from chat.api_errors import ApiError, ModelNotFound, UnknownAddress, api_error_of
@@ -25,12 +24,6 @@ from tenants.origins import is_allowed_origin
 PREFLIGHT_SECONDS = 600
 
 ApiView = Callable[..., Awaitable[HttpResponseBase]]
-
-
-def openai_error_response(error: Exception, context: dict) -> Response:
-    """Django REST framework's exception handler: the same errors for views that are written with it."""
-    api_error = api_error_of(error)
-    return Response(api_error.body, status=api_error.status, headers=api_error.headers)
 
 
 def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView], ApiView]:

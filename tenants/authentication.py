@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
-from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 
 from tenants.models import ApiKey, Tenant
@@ -20,8 +19,6 @@ class Caller:
 
     key: ApiKey
 
-    is_authenticated = True
-
     @property
     def tenant(self) -> Tenant:
         return self.key.tenant
@@ -33,17 +30,6 @@ class Caller:
     def may_use(self, model_slug: str) -> bool:
         """Return whether the key is limited to models that include this one."""
         return model_slug in self.key.model_slugs
-
-
-class ApiKeyAuthentication(BaseAuthentication):
-    """Django REST framework's authentication by `Authorization: Bearer <key>`."""
-
-    def authenticate(self, request):
-        caller = authenticate(request.headers.get("Authorization", ""), request.headers.get("Origin"))
-        return caller, caller.key
-
-    def authenticate_header(self, request):
-        return "Bearer"
 
 
 def authenticate(authorization: str, origin: str | None) -> Caller:

@@ -20,6 +20,9 @@ class MembershipInline(admin.TabularInline):
     extra = 0
     autocomplete_fields = ["user"]
 
+    def get_queryset(self, request):
+        return super().get_queryset(request).select_related("user", "tenant")
+
 
 class InvitationInline(admin.TabularInline):
     """Open invitations, which the operator may withdraw; their links are their owners' to pass on."""

@@ -118,8 +118,8 @@ def read_image(reader: Reader, tag) -> None:
 
 
 def _image_sources(tag) -> Iterator[str]:
-    """Yield where an image may lie: also where scripts look that load it late, and the first of several sizes."""
-    for name in ("src", "data-src", "data-lazy-src", "data-original"):
+    """Yield where an image may lie: where a script looks that puts it in place of a blank one, or one of its sizes."""
+    for name in ("data-src", "data-lazy-src", "data-original", "src"):
         yield str(tag.get(name) or "").strip()
     for name in ("srcset", "data-srcset"):
         yield from str(tag.get(name) or "").strip(" ,").split()[:1]

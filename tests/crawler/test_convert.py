@@ -316,6 +316,7 @@ def test_a_card_is_linked_once_by_its_heading():
 
 def test_images_are_absolute_wherever_a_script_finds_them():
     assert convert("<img src='data:x' data-src=/a.png alt='A [1]'>") == "![A \\[1\\]](https://example.com/a.png)"
+    assert convert("<img src=/blank.gif data-original=/b.png>") == "![](https://example.com/b.png)"
     assert convert("<img srcset='/s.png 1x, /l.png 2x' alt=S title=T>") == '![S](https://example.com/s.png "T")'
     assert convert("<p>x<img src=/count.gif width=1 height=1></p>") == "x"
 

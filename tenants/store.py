@@ -4,7 +4,6 @@ Everything a tenant owns lies in one SQLite file. A store is activated once, at 
 nothing names a tenant, and without an active store every query raises.
 """
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -182,15 +181,6 @@ def set_aside(tenant) -> Path | None:
         if side.exists():
             side.rename(f"{aside}{suffix}")
     return aside
-
-
-def copy_store(template: Path, tenant) -> Store:
-    """Make the tenant's store as a copy of a migrated file: the quick way when many are made."""
-    store = store_of(tenant)
-    store.path.parent.mkdir(parents=True, exist_ok=True)
-    _unlink(store.path)
-    shutil.copyfile(template, store.path)
-    return store
 
 
 def store_size_bytes(tenant) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from django.test import Client, override_settings
 from models_app.model_files import ModelFilesMissing, embedder_files
 from models_app.models import MLModel
 from tenants.models import Membership, Role, Tenant
-from tenants.store import activated, copy_store, create_store, delete_store
+from tenants.store import activated, create_store, delete_store, store_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 SHARED = PROJECT.parent / "shared"
@@ -77,7 +78,7 @@ def make_tenant(db, store_template):
 
     def make(slug: str) -> Tenant:
         tenant = Tenant.objects.create(slug=slug, name=slug.title())
-        copy_store(store_template, tenant)
+        shutil.copyfile(store_template, store_of(tenant).path)
         made.append(tenant)
         return tenant
 

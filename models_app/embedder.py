@@ -5,7 +5,7 @@ Also keeps what a cosine is worth in each embedding space, so that a threshold m
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from asgiref.sync import async_to_sync
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 # What the smaller servers take in one request by default (text-embeddings-inference); OpenAI takes far more.
 MAX_BATCH_TEXTS = 32
 MAX_BATCH_TOKENS = 16_000
-MAX_TEXT_TOKENS = 8_000  # OpenAI's models refuse a text over 8,191; the others cut what they cannot hold
+MAX_TEXT_TOKENS = 8_000  # OpenAI's models refuse a text over 8,191
+# Models that are known to read less (their model cards: 512, all-minilm 256), by a part of the name. A fifth is left
+# for their vocabularies, which cut a text into more tokens than the ones counted here.
+SHORT_TEXT_TOKENS = {"e5-": 400, "bge-small": 400, "bge-base": 400, "bge-large": 400, "mxbai-": 400, "minilm": 200}
 LOCAL_DIMENSIONS = 384
 KNOWN_DIMENSIONS = {
     "text-embedding-3-small": 1_536,
@@ -36,6 +39,7 @@ UNRELATED_COSINES = {"e5-": 0.705, "text-embedding-ada-002": 0.7}
 # e5's texts carry one of these in front; the local model writes them itself.
 E5_QUESTION, E5_PASSAGE = "query: ", "passage: "
 SERVICE = "The embedding service"
+Answer = TypeVar("Answer")
 
 
 class EmbeddingError(ProviderError):
@@ -69,16 +73,24 @@ def embed_passages(model: MLModel, texts: list[str]) -> np.ndarray:
     """Return one unit row for each text, shape (len(texts), dimensions); raises EmbeddingError."""
     space = space_of(model)
     if space.name == LOCAL_EMBEDDING:
-        return _embed_locally(lambda embedder: embedder.embed_passages(texts))
-    return _embed_remotely(model, space, [_prefixed(space, E5_PASSAGE, text) for text in texts])
+        return _ask_locally(lambda embedder: embedder.embed_passages(texts))
+    return _embed_remotely(model, space, [_sendable(space, E5_PASSAGE, text) for text in texts])
 
 
 def embed_question(model: MLModel, text: str) -> np.ndarray:
     """Return the unit vector of a question, shape (dimensions,); raises EmbeddingError."""
     space = space_of(model)
     if space.name == LOCAL_EMBEDDING:
-        return _embed_locally(lambda embedder: embedder.embed_question(text))
-    return _embed_remotely(model, space, [_prefixed(space, E5_QUESTION, text)])[0]
+        return _ask_locally(lambda embedder: embedder.embed_question(text))
+    return _embed_remotely(model, space, [_sendable(space, E5_QUESTION, text)])[0]
+
+
+def fits_window(model: MLModel, text: str) -> bool:
+    """Return whether one vector can stand for the whole passage; raises EmbeddingError."""
+    space = space_of(model)
+    if space.name == LOCAL_EMBEDDING:
+        return _ask_locally(lambda embedder: embedder.fits_window(text))
+    return count_tokens(_marked(space, E5_PASSAGE, text), space.name) <= _token_limit(space)
 
 
 def calibrate(space_name: str, cosine: float) -> float:
@@ -97,17 +109,25 @@ def _unrelated_cosine(space_name: str) -> float:
     return next((cosine for part, cosine in UNRELATED_COSINES.items() if part in space_name.lower()), 0.0)
 
 
-def _prefixed(space: EmbeddingSpace, prefix: str, text: str) -> str:
-    text = f"{prefix}{text}" if "e5-" in space.name.lower() else text
-    return truncate_to_tokens(text, MAX_TEXT_TOKENS, space.name) or " "  # OpenAI refuses an empty text
+def _marked(space: EmbeddingSpace, prefix: str, text: str) -> str:
+    return f"{prefix}{text}" if "e5-" in space.name.lower() else text
 
 
-def _embed_locally(embed: Callable[["LocalEmbedder"], np.ndarray]) -> np.ndarray:
+def _sendable(space: EmbeddingSpace, prefix: str, text: str) -> str:
+    # OpenAI refuses an empty text.
+    return truncate_to_tokens(_marked(space, prefix, text), _token_limit(space), space.name) or " "
+
+
+def _token_limit(space: EmbeddingSpace) -> int:
+    return next((tokens for part, tokens in SHORT_TEXT_TOKENS.items() if part in space.name.lower()), MAX_TEXT_TOKENS)
+
+
+def _ask_locally(ask: Callable[["LocalEmbedder"], Answer]) -> Answer:
     try:
         # Imported at its first use: with an embedding API the runtime's memory is never needed.
         from models_app.local_embedder import local_embedder
 
-        return embed(local_embedder())
+        return ask(local_embedder())
     except ModelFilesMissing as error:
         raise EmbeddingError(Reason.NOT_SET, str(error)) from error
     except Exception as error:  # onnxruntime's errors share no class of their own

@@ -1,16 +1,24 @@
-"""Makes the embeddings that are missing: in batches, resumable at any point, never under a transaction."""
+"""Makes the embeddings that are missing: in batches, resumable at any point, never under a transaction.
+
+A snippet has a vector for each of its windows, mostly one; it counts as embedded once it has them all.
+"""
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import accumulate
+from math import inf
 
 import numpy as np
+from django.db.models import QuerySet
 
 from models_app import index
-from models_app.embedder import embed_passages, space_of
+from models_app.embedder import embed_passages, fits_window, space_of
 from models_app.models import MLModel, TrainingSnippet
 from models_app.snippets import Draft, embedded_text, missing_vectors, vector_counts
+from models_app.windows import windows_of
 from tenants.store import tenant_atomic
 
-BATCH = 32
+BATCH = 32  # windows: some seconds of work for the local model
 
 
 def vectorise_missing(
@@ -18,10 +26,10 @@ def vectorise_missing(
     check: Callable[[], None] = lambda: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> int:
-    """Embed every snippet of the model that lacks its vector; returns how many were made.
+    """Embed every snippet of the model that lacks its vectors; returns of how many they were made.
 
     `check` is called between batches and may raise to end the work; `progress` gets how many of the model's snippets
-    have their vector, and how many there are. Raises EmbeddingError; what was made until then stays.
+    have their vectors, and how many there are. Raises EmbeddingError; what was made until then stays.
     """
     made = 0
     progress(*vector_counts(model))
@@ -42,35 +50,49 @@ def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str
         return {}
     standing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL, embedded_in=space_of(model).name)
     known = {embedded_text(snippet) for snippet in standing}
-    texts = [text for text in map(embedded_text, drafts) if text not in known]
-    return dict(zip(texts, embed_passages(model, texts), strict=True)) if known and texts else {}
+    fresh = [draft for draft in drafts if embedded_text(draft) not in known]
+    return _vectors_by_text(model, _windows_by_text(model, fresh)) if known and fresh else {}
 
 
 def store_vectors(model: MLModel, uri: str, vectors: dict[str, np.ndarray]) -> None:
     """Give the page's snippets the vectors that were made of their texts ahead."""
-    space = space_of(model).name
-    missing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL).exclude(embedded_in=space)
-    texts = {snippet.pk: embedded_text(snippet) for snippet in missing} if vectors else {}
-    ids = [pk for pk, text in texts.items() if text in vectors]
-    if ids:
-        with tenant_atomic():
-            index.put_vectors(model.pk, space, ids, np.stack([vectors[texts[pk]] for pk in ids]))
-            TrainingSnippet.objects.filter(pk__in=ids).update(embedded_in=space)
+    if vectors:
+        missing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL)
+        _store(model, missing.exclude(embedded_in=space_of(model).name), vectors)
 
 
 def _embed(model: MLModel, batch: list[TrainingSnippet]) -> int:
-    """Embed a batch and store the vectors of those whose text is still the same afterwards."""
+    """Embed the first snippets of the batch and store the vectors of those whose text is still the same afterwards."""
+    vectors = _vectors_by_text(model, _windows_by_text(model, batch, BATCH))
+    return _store(model, TrainingSnippet.objects.filter(pk__in=[snippet.pk for snippet in batch]), vectors)
+
+
+def _windows_by_text(model: MLModel, snippets: Iterable[Draft], enough: float = inf) -> dict[str, list[str]]:
+    """Return the windows of the snippets' texts: of all, or of as many as it takes for `enough` windows."""
+    windows, count = {}, 0
+    for snippet in snippets:
+        windows[embedded_text(snippet)] = own = windows_of(snippet, partial(fits_window, model))
+        count += len(own)
+        if count >= enough:
+            break
+    return windows
+
+
+def _vectors_by_text(model: MLModel, windows: dict[str, list[str]]) -> dict[str, np.ndarray]:
+    """Return, for each text, the unit rows of its windows."""
+    rows = embed_passages(model, [window for own in windows.values() for window in own])
+    ends = list(accumulate(map(len, windows.values())))
+    return dict(zip(windows, np.split(rows, ends[:-1]), strict=True))
+
+
+def _store(model: MLModel, snippets: QuerySet[TrainingSnippet], vectors: dict[str, np.ndarray]) -> int:
+    """Put in place the vectors of those snippets whose text they were made of; returns how many these are."""
     space = space_of(model).name
-    vectors = embed_passages(model, [embedded_text(snippet) for snippet in batch])
     with tenant_atomic():
-        current = TrainingSnippet.objects.in_bulk([snippet.pk for snippet in batch])
-        rows = [
-            row
-            for row, snippet in enumerate(batch)
-            if snippet.pk in current and embedded_text(current[snippet.pk]) == embedded_text(snippet)
-        ]
-        ids = [batch[row].pk for row in rows]
-        if ids:
-            index.put_vectors(model.pk, space, ids, vectors[rows])
-            TrainingSnippet.objects.filter(pk__in=ids).update(embedded_in=space)
-    return len(ids)
+        texts = {snippet.pk: embedded_text(snippet) for snippet in snippets}
+        made = {pk: vectors[text] for pk, text in texts.items() if text in vectors}
+        if made:
+            ids = np.repeat(list(made), [len(rows) for rows in made.values()])
+            index.put_vectors(model.pk, space, ids, np.concatenate(list(made.values())))
+            TrainingSnippet.objects.filter(pk__in=list(made)).update(embedded_in=space)
+    return len(made)

@@ -89,7 +89,7 @@ def _different_terms(model_id: int, postings: list[Postings]) -> int:
 
 
 def _vector_problems(model_id: int, snippets: set[int]) -> Iterator[str]:
-    ids_by_space: dict[str, list[int]] = {}
+    ids_by_space: dict[str, list[int]] = {}  # a snippet may have several vectors
     for (chunk_id,) in rows(CHUNKS, model=model_id):
         name, dimensions, packed_ids, packed = rows(VECTORS, model=model_id, chunk=chunk_id)[0]
         try:
@@ -104,9 +104,7 @@ def _vector_problems(model_id: int, snippets: set[int]) -> Iterator[str]:
     flags = rows(EMBEDDED, model=model_id)
     for name in sorted(ids_by_space.keys() | {flag for _, flag in flags}):
         ids = ids_by_space.get(name, [])
-        if len(ids) != len(set(ids)):
-            yield f"{len(ids) - len(set(ids))} snippets have more than one vector in {name}."
-        if strays := set(ids) - snippets:
-            yield f"{len(strays)} vectors in {name} belong to no snippet of this model."
-        if missing := {key for key, flag in flags if flag == name} - set(ids):
+        if strays := sum(key not in snippets for key in ids):
+            yield f"{strays} vectors in {name} belong to no snippet of this model."
+        if missing := {key for key, flag in flags if flag == name}.difference(ids):
             yield f"{len(missing)} snippets count as embedded in {name} and have no vector there: vectorise them anew."

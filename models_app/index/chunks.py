@@ -110,7 +110,8 @@ def _tier(size: int) -> int:
 class TopK:
     """The SQL aggregate topk(question, k, min_cosine, ids, vectors) over chunks.
 
-    Returns JSON [[id, cosine], ...], best first, equal cosines by id; exact, no index of neighbours.
+    Returns JSON [[id, cosine], ...] of the k best ids, best first, equal cosines by id: an id counts once, with the
+    nearest of its vectors. Exact, no index of neighbours.
     """
 
     BUFFER_BYTES = CHUNK_BYTES
@@ -133,8 +134,7 @@ class TopK:
 
     def finalize(self) -> str:
         self._scan()
-        best = np.lexsort((self._ids, -self._cosines))[: self._k] if self._ids.size else []
-        return json.dumps([[int(self._ids[row]), float(self._cosines[row])] for row in best])
+        return json.dumps(list(zip(self._ids.tolist(), self._cosines.tolist(), strict=True)))
 
     def _scan(self) -> None:
         if not self._buffered:
@@ -145,13 +145,17 @@ class TopK:
         # Not `@`: on a busy machine its threads can stall for milliseconds. vecdot runs on one.
         cosines = np.vecdot(vectors.reshape(len(ids), self._question.size), self._question)
         found = np.flatnonzero((cosines >= self._min_cosine) & (ids != REMOVED))
-        self._ids = np.concatenate([self._ids, ids[found]])
-        self._cosines = np.concatenate([self._cosines, cosines[found]])
-        self._keep_best()
+        if found.size:
+            self._keep_best(
+                np.concatenate([self._ids, ids[found]]),
+                np.concatenate([self._cosines, cosines[found]]),
+            )
 
-    def _keep_best(self) -> None:
-        """Drop what cannot be among the best any more; of those equal to the last one none is dropped."""
-        if self._ids.size > self._k:
-            worst = np.partition(self._cosines, self._ids.size - self._k)[self._ids.size - self._k]
-            good = self._cosines >= worst
-            self._ids, self._cosines = self._ids[good], self._cosines[good]
+    def _keep_best(self, ids: np.ndarray, cosines: np.ndarray) -> None:
+        """Keep the best k ids, each with its best cosine; from now on, what is worse than the last is not looked at."""
+        best_first = np.lexsort((ids, -cosines))
+        ids, cosines = ids[best_first], cosines[best_first]
+        firsts = np.sort(np.unique(ids, return_index=True)[1])[: self._k]
+        self._ids, self._cosines = ids[firsts], cosines[firsts]
+        if len(firsts) == self._k:
+            self._min_cosine = self._cosines[-1]

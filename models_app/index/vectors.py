@@ -1,4 +1,7 @@
-"""Writes the semantic leg: the vectors of a model's snippets, apart for each embedding space, packed in chunks."""
+"""Writes the semantic leg: the vectors of a model's snippets, apart for each embedding space, packed in chunks.
+
+A snippet may have several vectors in a space, one for each window of a long text: they come, and go, all together.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -53,21 +56,20 @@ class NotIndexed(ValueError):
 
 
 def put_vectors(model_id: int, space: str, ids: Sequence[int], vectors: np.ndarray) -> None:
-    """Store the unit vectors of the model's snippets, in place of those they have in this space.
+    """Store the unit vectors of the model's snippets, in place of all those they have in this space.
 
-    Shape of vectors: (len(ids), dimensions). Raises NotIndexed, and VectorsRefused for anything but unit rows of the
-    size that the space has.
+    Shape of vectors: (len(ids), dimensions); an id stands once for each vector of its snippet. Raises NotIndexed, and
+    VectorsRefused for anything but unit rows of the size that the space has.
     """
     given = checked(vectors, len(ids))
     keys = np.asarray(ids, IDS)
-    if len(np.unique(keys)) != len(keys):
-        raise VectorsRefused("a snippet is named twice")
+    snippets = np.unique(keys)
     with tenant_atomic():
-        known = {row[0] for row in rows(INDEXED_IDS, model=model_id, ids=id_list(keys))}
-        if missing := [key for key in keys.tolist() if key not in known]:
+        known = {row[0] for row in rows(INDEXED_IDS, model=model_id, ids=id_list(snippets))}
+        if missing := [key for key in snippets.tolist() if key not in known]:
             raise NotIndexed(model_id, missing)
         space_id = _space_for(model_id, space, given.shape[1])
-        _drop(space_id, keys)
+        _drop(space_id, snippets)
         _add(space_id, Chunk(keys, given))
         _merge(space_id, given.shape[1])
 
@@ -113,7 +115,7 @@ def models_with_spaces() -> set[int]:
 
 
 def ids_with_vectors(model_id: int, space: str) -> np.ndarray:
-    """Return the ids of the model's snippets with a vector in this space, ascending."""
+    """Return the ids of the model's snippets with vectors in this space, ascending, each once."""
     return np.concatenate([np.empty(0, IDS), *(_ids_in(space_id) for space_id, _ in _spaces(model_id, space))])
 
 

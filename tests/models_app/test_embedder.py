@@ -12,6 +12,7 @@ from models_app.embedder import (
     calibrate,
     embed_passages,
     embed_question,
+    fits_window,
     raw_cutoff,
     space_of,
 )
@@ -142,6 +143,26 @@ def test_long_texts_make_smaller_batches_and_are_cut_at_what_the_api_takes(model
     embed_passages(model, ["word " * 7_000, "word " * 7_000, "word " * 20_000])
     assert [len(request.body["input"]) for request in server.requests] == [2, 1]
     assert len(server.requests[1].body["input"][0]) < 8_000 * len("word ") + 1
+
+
+def test_a_passage_is_one_window_when_the_api_reads_it_to_its_end(model):
+    assert fits_window(model, "word " * 7_900)
+    assert not fits_window(model, "word " * 8_100)
+    model.embedding_model = "intfloat/multilingual-e5-large"
+    assert fits_window(model, "word " * 390)
+    assert not fits_window(model, "word " * 398)  # "passage: " in front counts, too
+
+
+def test_a_passage_is_one_window_of_the_local_model_by_its_own_tokens(support):
+    needs_local_embedder()
+    assert fits_window(support, "word " * 300)
+    assert not fits_window(support, "word " * 330)
+
+
+def test_what_an_api_reads_no_further_is_not_sent(model, server):
+    model.embedding_model = "all-minilm"
+    embed_passages(model, ["word " * 1_000])
+    assert len(server.requests[0].body["input"][0]) < 201 * len("word ")
 
 
 def test_no_text_is_no_question_to_anybody(model, server):

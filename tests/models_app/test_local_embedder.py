@@ -123,6 +123,15 @@ def test_the_token_count_is_of_the_whole_passage_as_the_model_sees_it(embedder, 
     assert embedder.count_tokens("退" * 5000) > 2000
 
 
+def test_a_text_fits_a_window_up_to_its_last_token(embedder):
+    words = embedder.window_tokens - embedder.count_tokens("")
+    assert embedder.count_tokens("refund " * words) == embedder.window_tokens < embedder.token_limit
+    assert embedder.fits_window("refund " * words)
+    assert not embedder.fits_window("refund " * (words + 1))
+    assert not embedder.fits_window("refund " * 100_000)
+    assert embedder.fits_window("")
+
+
 def test_a_question_finds_the_passage_that_answers_it_in_another_language(embedder):
     passages = embedder.embed_passages(["Refunds are paid within 14 days.", "Our office is in Oslo.", "We ship cups."])
     assert np.argmax(passages @ embedder.embed_question("Wann bekomme ich mein Geld zurück?")) == 0

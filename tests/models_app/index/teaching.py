@@ -46,7 +46,10 @@ def near(cosine: float) -> np.ndarray:
 
 
 def put(model: MLModel, vectors: dict[int, np.ndarray], space: str = SPACE) -> None:
-    index.put_vectors(model.pk, space, list(vectors), np.stack(list(vectors.values())))
+    """Give snippets their vectors (id -> one vector, or the rows of several)."""
+    matrices = {key: np.atleast_2d(rows) for key, rows in vectors.items()}
+    ids = [key for key, rows in matrices.items() for _ in rows]
+    index.put_vectors(model.pk, space, ids, np.concatenate(list(matrices.values())))
 
 
 def bm25(texts: dict[int, tuple[str, str]], asked: tuple[str, ...]) -> dict[int, float]:

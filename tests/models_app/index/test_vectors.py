@@ -93,10 +93,8 @@ def test_vectors_of_another_size_are_refused_while_the_space_holds_some(support)
 
 def test_vectors_of_unknown_snippets_are_refused(support, sales):
     teach(support, {1: "a"})
-    with pytest.raises(NotIndexed):
-        put(sales, {1: unit(1, 0)})
-    with pytest.raises(VectorsRefused, match="twice"):
-        index.put_vectors(support.pk, SPACE, [1, 1], np.stack([unit(1, 0), unit(0, 1)]))
+    with pytest.raises(NotIndexed, match="does not have 1 of these"):
+        put(sales, {1: np.stack([unit(1, 0), unit(0, 1)])})
 
 
 def test_a_vector_put_again_takes_the_place_of_the_old_one(support):
@@ -106,3 +104,46 @@ def test_a_vector_put_again_takes_the_place_of_the_old_one(support):
     [hit] = index.search(question(support, mode="semantic", vector=unit(1, 0), min_cosine=-0.5, limit=1))
     assert (hit.id, hit.cosine) == (1, 0.0)
     assert index.ids_with_vectors(support.pk, SPACE).tolist() == [1, 2]
+
+
+def test_a_snippet_of_several_vectors_comes_once_with_the_nearest_wherever_they_stand(support):
+    teach(support, {1: "a", 2: "b", 3: "c"})
+    index.put_vectors(support.pk, SPACE, [3, 1, 2, 1, 3], np.stack([near(c) for c in (0.1, 0.5, 0.8, 0.9, 0.7)]))
+    hits = index.search(question(support, mode="semantic", vector=unit(1, 0)))
+    assert [(hit.id, hit.semantic_rank) for hit in hits] == [(1, 1), (2, 2), (3, 3)]
+    assert [hit.cosine for hit in hits] == pytest.approx([0.9, 0.8, 0.7])
+    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.75) == [1, 2]
+    assert index.ids_with_vectors(support.pk, SPACE).tolist() == [1, 2, 3]
+    assert index.check_model(support.pk) == []
+
+
+@pytest.mark.parametrize("mode", ["semantic", "hybrid"])
+def test_the_pool_counts_snippets_not_vectors(support, mode):
+    teach(support, dict.fromkeys(range(1, 7), "a"))
+    windows = np.stack([near(0.99 - place / 10_000) for place in range(100)])
+    put(support, dict.fromkeys(range(1, 4), windows) | {4: near(0.3), 5: near(0.3), 6: near(0.2)})
+    changes = {"limit": 5} if mode == "semantic" else {"pool": 5}
+    hits = index.search(question(support, mode=mode, vector=unit(1, 0), **changes))
+    assert {hit.id: hit.semantic_rank for hit in hits} == {1: 1, 2: 2, 3: 3, 4: 4, 5: 5}
+
+
+def test_a_snippet_that_fell_out_of_the_pool_comes_back_with_a_nearer_vector(support):
+    dimensions = 8192  # 16 vectors make a chunk, and each chunk is scanned for itself
+    ids = [1, *range(2, 40), 1]
+    cosines = [0.1, *[0.5] * 38, 0.9]
+    teach(support, dict.fromkeys(range(1, 40), "a"))
+    index.put_vectors(support.pk, SPACE, ids, np.stack([np.pad(near(each), (0, dimensions - 2)) for each in cosines]))
+    assert found(support, mode="semantic", vector=np.eye(1, dimensions)[0], limit=3) == [1, 2, 3]
+
+
+def test_the_vectors_of_a_snippet_go_together(support):
+    teach(support, {1: "a", 2: "b"})
+    windows = np.stack([unit(1, 0), unit(1, 1), unit(1, 0)])
+    put(support, {1: windows, 2: unit(1, 0)})
+    put(support, {1: unit(0, 1)})
+    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.1) == [2]
+    put(support, {1: windows})
+    index.drop_vectors(support.pk, SPACE, [1])
+    assert index.ids_with_vectors(support.pk, SPACE).tolist() == [2]
+    assert found(support, mode="semantic", vector=unit(1, 0)) == [2]
+    assert index.check_model(support.pk) == []

@@ -152,10 +152,10 @@ class Mirror:
     """What the index should hold, in plain Python."""
 
     texts: dict[int, tuple[str, str]] = field(default_factory=dict)
-    vectors: dict[int, np.ndarray] = field(default_factory=dict)
+    vectors: dict[int, np.ndarray] = field(default_factory=dict)  # the rows of each snippet
 
     def nearest(self, vector: np.ndarray, limit: int) -> list[tuple[int, float]]:
-        cosines = {key: float(np.vecdot(mine, vector)) for key, mine in self.vectors.items()}
+        cosines = {key: float(np.vecdot(mine, vector).max()) for key, mine in self.vectors.items()}
         return sorted(cosines.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
@@ -176,7 +176,7 @@ def step(random_: random.Random, model: MLModel, mirror: Mirror, fresh_ids: Iter
         teach(model, added)
         mirror.texts |= added
     elif kind == "vectors" and some:
-        made = {key: random_vector(random_) for key in some}
+        made = {key: np.stack([random_vector(random_) for _ in range(random_.randint(1, 4))]) for key in some}
         put(model, made)
         mirror.vectors |= made
     elif kind == "drop" and some:
@@ -212,7 +212,8 @@ def assert_same(random_: random.Random, model: MLModel, mirror: Mirror) -> None:
     asked = question(model, random_text(random_, 5), limit=1000)
     assert {hit.id: hit.bm25 for hit in index.search(asked)} == pytest.approx(bm25(mirror.texts, asked.terms), abs=1e-9)
     vector = random_vector(random_)
-    hits = index.search(question(model, mode="semantic", vector=vector, limit=20))
-    expected = mirror.nearest(vector, 20)
+    limit = random_.randint(1, 20)
+    hits = index.search(question(model, mode="semantic", vector=vector, limit=limit))
+    expected = mirror.nearest(vector, limit)
     assert [hit.cosine for hit in hits] == pytest.approx([cosine for _, cosine in expected], abs=1e-6)
     assert [hit.id for hit in hits] == [key for key, _ in expected]

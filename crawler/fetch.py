@@ -39,6 +39,7 @@ BUSY_STATUSES = frozenset({429, 503})
 RETRYABLE_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 TRANSIENT_REASONS = frozenset({"connection", "connection lost"}) | {f"status {status}" for status in BUSY_STATUSES}
 NETWORK_REASONS = frozenset({"timeout", "dns", "connection", "connection lost"})
+LOGIN_REQUIRED = "login required"
 LOGIN_STATUSES = frozenset({401, 403})
 LOGIN_SEGMENT = re.compile(
     r"(wp-)?(log|sign)[-_]?(in|on)(\.(php|html?|aspx?|jsp|do))?|sso|saml2?|oauth2?|openid-connect", re.I
@@ -242,7 +243,7 @@ def _wanted_kind(url: str, start: bytes, content_type: str, wanted: Wanted) -> s
 
 def _refuse_hop(url: str, target: str, is_followable: IsFollowable) -> None:
     if _looks_like_login(target) and not _looks_like_login(url):
-        raise FetchError(target, "login required", f"{url} asks to log in, at {target}")
+        raise FetchError(target, LOGIN_REQUIRED, f"{url} asks to log in, at {target}")
     refusal = is_followable(target)
     if refusal:
         raise FetchError(target, refusal, f"{url} redirects to {target}: {refusal}")
@@ -257,7 +258,7 @@ def _looks_like_login(url: str) -> bool:
 def _refuse_status(url: str, response: requests.Response) -> None:
     status = response.status_code
     if status in LOGIN_STATUSES:
-        raise FetchError(url, "login required", f"{url} is not open to visitors (status {status})", status=status)
+        raise FetchError(url, LOGIN_REQUIRED, f"{url} is not open to visitors (status {status})", status=status)
     if not 200 <= status < 300:
         raise FetchError(
             url,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from crawler.convert import landmark_markdown, plain_words, to_markdown
-from crawler.fetch import FetchedPage, FetchError, WebClient
+from crawler.fetch import LOGIN_REQUIRED, FetchedPage, FetchError, WebClient
 from crawler.frontier import READ_STATES, Frontier
 from crawler.models import TITLE_LENGTH, Import, Page
 from crawler.select import select_content
@@ -42,6 +42,7 @@ class PageContent:
     landmarks: tuple[str, ...]
     links: tuple[str, ...]
     canonical: str
+    is_login_wall: bool
     content_hash: str  # equal for two pages that show the same words; empty for a page without any
     report: dict = field(default_factory=dict)
 
@@ -96,6 +97,7 @@ class PageReader:
             landmarks=landmark_markdown(content, images),
             links=content.links,
             canonical=self.frontier.address_of(content.canonical or "") or "",
+            is_login_wall=content.is_login_wall,
             content_hash=sha256(words.encode()).hexdigest() if words else "",
             report={
                 "selected_by": content.selected_by,
@@ -125,6 +127,9 @@ class PageReader:
     def _store_text(self, page: Page, content: PageContent) -> None:
         """Keep the page's text, unless another page has it: then the one that both call canonical keeps it."""
         page.title, page.report, page.content_hash = content.title, content.report, content.content_hash
+        if content.is_login_wall:
+            page.note_failure(LOGIN_REQUIRED, f"{page.url} is not open to visitors: it asks to log in.")
+            return
         if not page.content_hash:
             page.note_failure(NO_TEXT, "No text was found on the page; scripts may be what draws it.")
             return

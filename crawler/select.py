@@ -35,13 +35,19 @@ _SITE_ROLES = frozenset({"banner", "contentinfo", "complementary"})
 _NEARLY_EMPTY = {"main": (0.1, 600), "article": (0.2, 5000), "navigation": (0.1, 40), "body": (0.02, 40)}
 _NEXT_TO_NOTHING_CHARACTERS = 40
 
+# A page that asks for a password and says no more than this of its own is a login wall: a title, "Please log in".
+_WALL_CHARACTERS = 60
+# A form that holds more than this is no login form but wraps the page, as in ASP.NET.
+_LOGIN_FORM_CHARACTERS = 300
+
 
 @dataclass(frozen=True)
 class Content:
     """What a page says itself (`roots`), what belongs to its site (`landmarks`), and where it leads.
 
     `links` and `canonical` are absolute http(s) addresses without fragments. `base_url` is what the page's relative
-    addresses resolve against. `selected_by` is "main", "article" or "body", after any widening.
+    addresses resolve against. `selected_by` is "main", "article" or "body", after any widening. `is_login_wall` says
+    that it shows hardly more than a field for a password.
     """
 
     title: str
@@ -55,6 +61,7 @@ class Content:
     is_noindex: bool
     is_nofollow: bool
     selected_by: str
+    is_login_wall: bool
     warnings: tuple[str, ...]
 
 
@@ -88,6 +95,9 @@ class _Page:
     def role(self, tag: Tag) -> str:
         return self.role_by_id.get(id(tag), "")
 
+    def mains(self) -> list[Tag]:
+        return list(_outermost([self.soup], lambda tag: self.role(tag) == "main"))
+
 
 def select_content(html: str, url: str) -> Content:
     """Return the page's own content, widened with a warning where the author's markup holds next to nothing."""
@@ -108,6 +118,7 @@ def select_content(html: str, url: str) -> Content:
         is_noindex=not robots.isdisjoint({"noindex", "none"}),
         is_nofollow=not robots.isdisjoint({"nofollow", "none"}),
         selected_by=selection.selected_by,
+        is_login_wall=_is_login_wall(page, selection.roots),
         warnings=(warning,) if warning else (),
     )
 
@@ -142,8 +153,8 @@ def _empty_idle_fallbacks(page: _Page) -> None:
 
 def _select(page: _Page) -> tuple[_Selection, str]:
     """Return the narrowest selection that the markup offers and that is not nearly empty, and why it was widened."""
-    mains = list(_outermost([page.soup], lambda tag: page.role(tag) == "main"))
-    articles, landmarks = _survey(page, holders_of_main={id(parent) for tag in mains for parent in tag.parents})
+    mains = page.mains()
+    articles, landmarks = _survey(page, mains)
     body = _measure("body", [page.soup], landmarks)
     marked = body
     if mains or articles:
@@ -164,11 +175,12 @@ def _select(page: _Page) -> tuple[_Selection, str]:
     return chosen, warning
 
 
-def _survey(page: _Page, holders_of_main: set[int]) -> tuple[list[Tag], list[Tag]]:
+def _survey(page: _Page, mains: list[Tag]) -> tuple[list[Tag], list[Tag]]:
     """Return the outermost articles and the outermost landmarks, in document order.
 
     What holds a `<main>` is no landmark, whatever it is called: someone forgot to close it.
     """
+    holders_of_main = {id(parent) for tag in mains for parent in tag.parents}
     articles, landmarks = [], []
     waiting: list[tuple[Tag, frozenset[str]]] = [(page.soup, frozenset())]
     while waiting:
@@ -223,6 +235,38 @@ def _is_mostly_links(soup: BeautifulSoup, characters: int) -> bool:
     """Return whether the page is hardly more than its menus: an empty app shell, whose text a script would bring."""
     links = _outermost([soup], lambda tag: tag.name in ("a", "button"))
     return _count_characters(links) > characters / 2
+
+
+def _is_login_wall(page: _Page, roots: tuple[Tag, ...]) -> bool:
+    """Return whether the roots ask for a password and say next to nothing beside the form, headline and links."""
+    fields = [tag for tag in page.by_name["input"] if _attribute(tag, "type").strip().lower() == "password"]
+    fields = list(filter(_is_shown, fields))
+    if not fields:
+        return False
+    # Not those of the selection: it is widened by the landmarks where there is hardly any other text.
+    landmarks = _survey(page, page.mains())[1]
+    root_ids, landmark_ids = set(map(id, roots)), set(map(id, landmarks))
+    forms = []
+    for field in fields:
+        around = set(map(id, field.parents))
+        if around & root_ids and not around & landmark_ids:
+            form = field.find_parent("form")
+            is_wrapper = form is None or _count_characters([form], landmarks) > _LOGIN_FORM_CHARACTERS
+            forms.append(field if is_wrapper else form)
+    aside = [*forms, *landmarks, *page.by_name["h1"], *page.by_name["a"], *page.by_name["button"]]
+    return bool(forms) and _count_characters(roots, aside) < _WALL_CHARACTERS
+
+
+def _is_shown(field: Tag) -> bool:
+    """Return whether the markup lets a visitor see the field: a dialog that a button opens is closed at first."""
+    return not any(
+        tag.has_attr("hidden")
+        or tag.name == "template"
+        or (tag.name == "dialog" and not tag.has_attr("open"))
+        or _attribute(tag, "aria-hidden").lower() == "true"
+        or re.search(r"(display\s*:\s*none|visibility\s*:\s*hidden)", _attribute(tag, "style"), re.IGNORECASE)
+        for tag in (field, *field.parents)
+    )
 
 
 def _measure(selected_by: str, roots: Iterable[Tag], landmarks: Iterable[Tag]) -> _Selection:

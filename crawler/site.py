@@ -8,7 +8,7 @@ from urllib.parse import urljoin, urlsplit
 
 from protego import Protego
 
-from crawler.fetch import FetchError, Wanted, WebClient
+from crawler.fetch import LOGIN_REQUIRED, FetchError, Wanted, WebClient
 from crawler.page_urls import normalise_url
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address
@@ -221,7 +221,7 @@ def _follow_anywhere(_target: str) -> None:
 def _is_unavailable(error: FetchError) -> bool:
     """Return whether the failure says that there is no robots.txt, rather than that it cannot be had now."""
     if error.status is None:
-        return error.reason in ("too many redirects", "login required")
+        return error.reason in ("too many redirects", LOGIN_REQUIRED)
     return 300 <= error.status < 500 and error.status != 429
 
 

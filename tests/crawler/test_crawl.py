@@ -304,6 +304,16 @@ class TestBadSites:
         assert "log in" in job.message
         assert not texts(model)
 
+    @pytest.mark.parametrize("around", ["", "<title>Staff</title><h1>Welcome</h1>"])
+    def test_a_site_that_shows_but_a_login_form(self, model, around):
+        form = "<form>User <input name=u> Password <input type=password name=p><button>Log in</button></form>"
+        with Website({"/": around + form}) as website:
+            job = crawl(model, website)
+            assert reasons(job, website, "failed") == {"/": "login required"}
+        assert job.state == State.FAILED
+        assert "asks to log in" in job.message
+        assert not texts(model)
+
     def test_a_page_behind_a_login(self, model):
         with Website({"/": page("Home", "/members"), "/members": Answer("no", 401)}) as website:
             job = crawl(model, website)

@@ -206,3 +206,37 @@ def test_case_c10_a_teaser_is_not_taken_for_the_page(case):
     content = select(case("C10")["input"]["html"])
     assert "Warranty terms" in to_markdown(content)
     assert "article holds 13 of 162 visible characters" in content.warnings[0]
+
+
+LOGIN = "<form><label>User <input name=u></label> Password <input type=password name=p><button>Log in</button></form>"
+PROSE = "<p>The blue widget costs nine euros, leaves our shop within two days and may be returned for a month.</p>"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        LOGIN,
+        f"<nav><a href=/>Home</a> {'About us and all that we do ' * 9}</nav><h1>Staff</h1><p>Please log in.</p>{LOGIN}",
+        f"<main><h1>Staff</h1>{LOGIN}<a href=/lost>Have you forgotten the password that we once sent you?</a></main>",
+        "<div>User <input> Password <INPUT TYPE=Password> <button>Log in</button></div>",
+        f"<form id=aspnet><header>{PROSE * 9}</header>User <input> Password <input type=password></form>",
+    ],
+)
+def test_a_page_that_is_hardly_more_than_a_login_form_is_a_wall(body):
+    assert select(f"<title>Log in</title><body>{body}").is_login_wall
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{PROSE}{LOGIN}",
+        f"<header>{LOGIN}</header><p>Closed today.</p>",
+        f"<main>Closed today.</main>{LOGIN}",
+        f"<p>Closed today.</p><div hidden>{LOGIN}</div><dialog>{LOGIN}</dialog>",
+        f"<p>Closed today.</p><div style='display: none'>{LOGIN}</div><div aria-hidden=true>{LOGIN}</div>",
+        f"<form id=aspnet>{PROSE * 4}User <input> Password <input type=password></form>",
+        "<p>Closed today.</p><form><input type=search></form>",
+    ],
+)
+def test_a_login_box_beside_what_the_page_says_is_no_wall(body):
+    assert not select(f"<body>{body}").is_login_wall

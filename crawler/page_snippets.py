@@ -80,8 +80,8 @@ class SnippetMaker:
         drafts = self._split(join_blocks(blocks), f"{name}: header, menu and footer of the site".lstrip(": "), None)[0]
         with tenant_atomic():
             self.lease.check()
-            replace_page_snippets(self.job.model, self.job.scope, drafts, Source.SITE)
-            retire_pages(self.job.model, _other_spellings(self.job), Source.SITE)
+            replace_page_snippets(self.job.model, self.job.start_url, drafts, Source.SITE)
+            retire_pages(self.job.model, _former_addresses(self.job), Source.SITE)
         if blocks:
             self.job.add_note(_site_note(blocks))
 
@@ -107,7 +107,7 @@ class SnippetMaker:
 
     def _split(self, markdown: str, title: str, ask: Splitter | None, url: str = "") -> tuple[list[SnippetDraft], dict]:
         """Return the text's drafts, with the source address where that is wanted, and how they were made."""
-        citation = f"\n\nSource: {url or self.job.scope}" if self.job.insert_source_url else ""
+        citation = f"\n\nSource: {url or self.job.start_url}" if self.job.insert_source_url else ""
         threshold = self.job.model.split_threshold - (count_tokens(citation) if citation else 0)
         split = split_page(markdown, title, threshold, ask, self.splitter.window_tokens)
         drafts = [replace(draft, completion=draft.completion + citation) for draft in split.drafts]
@@ -144,11 +144,21 @@ class SnippetMaker:
             _earlier(page).update(markdown="", landmarks=[])
 
 
-def _other_spellings(job: Import) -> list[str]:
-    """Return the addresses that the site's own snippets stood under before it moved to TLS, or to or from www."""
-    stored = job.model.snippets.filter(source=Source.SITE).exclude(uri=job.scope)
+def _former_addresses(job: Import) -> list[str]:
+    """Return the addresses that the site's own snippets stood under when it started elsewhere.
+
+    That is before it moved to TLS, to or from www, or to another start page; and those under the address of all that
+    was to be imported, which may be no page.
+    """
+    starts = job.model.imports.values_list("scope", "start_url")
+    former = {_bare(uri) for scope, start in starts if _bare(scope) == _bare(job.scope) for uri in (scope, start)}
+    stored = job.model.snippets.filter(source=Source.SITE).exclude(uri=job.start_url)
     uris = stored.order_by("uri").values_list("uri", flat=True).distinct()
-    return [uri for uri in uris if SPELLING.sub("", uri) == SPELLING.sub("", job.scope)]
+    return [uri for uri in uris if _bare(uri) in former]
+
+
+def _bare(address: str) -> str:
+    return SPELLING.sub("", address)
 
 
 def pages_to_split(job: Import) -> Iterator[Page]:
@@ -192,7 +202,11 @@ def _site_note(blocks: list[SiteBlock]) -> str:
     """Return a sentence that names those of the blocks that stand on most pages, and where."""
     told = [(plain_words(block.markdown)[:SHOWN_CHARACTERS], block) for block in blocks]
     most = sorted(((words, block) for words, block in told if words), key=lambda shown: -shown[1].page_count)[:3]
-    shown = "; ".join(f"“{words}” (on {block.page_count:,} pages, first {block.url})" for words, block in most)
-    return (
-        f"{len(blocks):,} blocks that stand around the pages are kept once for the site, such as {shown or 'images'}."
-    )
+    shown = "; ".join(f"“{words}” ({_places(block)})" for words, block in most)
+    kept = "1 block that stands" if len(blocks) == 1 else f"{len(blocks):,} blocks that stand"
+    verb = "is" if len(blocks) == 1 else "are"
+    return f"{kept} around the pages’ own text {verb} kept apart, once for the site: {shown or 'images'}."
+
+
+def _places(block: SiteBlock) -> str:
+    return f"on {block.url}" if block.page_count == 1 else f"on {block.page_count:,} pages, first {block.url}"

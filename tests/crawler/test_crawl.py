@@ -427,6 +427,38 @@ class TestSnippets:
             crawl(model, website)
             assert model.snippets.get(source="site").uri == website.url("/")
 
+    @pytest.mark.parametrize("path", ["/p1", "/", "/help/", "/help/a.html"])
+    def test_the_sites_snippet_names_the_page_the_import_started_at(self, model, path):
+        with Website({path: page("Text") + "<footer>Call 111</footer>"}) as website:
+            for _ in range(2):
+                crawl(model, website.url(path), insert_source_url=True)
+                kept = model.snippets.get(source="site")
+                assert kept.uri == website.url(path)
+                assert kept.completion.endswith(f"Source: {website.url(path)}")
+
+    def test_the_sites_snippet_moves_with_the_start_page(self, model):
+        with Website({"/": redirect("/en/"), "/en/": page("Home") + "<footer>Call 111</footer>"}) as website:
+            crawl(model, website)
+            assert model.snippets.get(source="site").uri == website.url("/en/")
+            website.paths |= {"/": redirect("/no/"), "/no/": page("Hjem") + "<footer>Ring 111</footer>"}
+            crawl(model, website)
+            assert model.snippets.get(source="site").uri == website.url("/no/")
+
+    def test_what_was_kept_under_the_bounds_of_an_import_moves_to_its_start(self, model):
+        with Website({"/p1": page("Text") + "<footer>Call 111</footer>"}) as website:
+            crawl(model, website.url("/p1"))
+            TrainingSnippet.objects.filter(source="site").update(uri=website.url("/p1/"))
+            crawl(model, website.url("/p1"))
+            assert model.snippets.get(source="site").uri == website.url("/p1")
+
+    def test_what_stands_on_a_single_page_is_not_said_to_be_repeated(self, model):
+        with Website({"/": page("Text") + "<footer>Call 111</footer>"}) as website:
+            [note] = crawl(model, website).notes
+            assert note == (
+                "1 block that stands around the pages’ own text is kept apart, once for the site: "
+                f"“Call 111” (on {website.url('/')})."
+            )
+
 
 def snippet_uri(model: MLModel, pk: int) -> str:
     return model.snippets.get(pk=pk).uri

@@ -85,6 +85,8 @@ async def _quote_passages(turn: OpenTurn) -> AsyncIterator[Piece | Answered]:
     """Without an LLM the best passages answer, in their own words."""
     turn.is_answered_by(Turn.AnsweredBy.EXTRACT)
     quotes = await sync_to_async(extract_answer)(turn.context)
+    if not any(quote.hit for quote in quotes):
+        turn.is_left_unanswered()
     for number, quote in enumerate(quotes):
         yield Piece(f"\n\n{quote.text}" if number else quote.text)
     ending = Ending("\n\n".join(quote.text for quote in quotes), "stop", None, None)

@@ -51,6 +51,7 @@ class Context:
     mode: str
     query: str  # what was searched for: the question, and for a follow-up what it is about
     degraded: str = ""
+    question: str = ""  # of a follow-up its own words alone; empty: the query is the question
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -81,6 +82,7 @@ def get_context(
         mode=retrieved.mode,
         query=query,
         degraded=retrieved.degraded,
+        question=question,
     )
 
 

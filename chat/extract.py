@@ -9,6 +9,7 @@ from math import log, sqrt
 
 from chat.context import Context
 from chat.passages import Passage, passages_of, shortened
+from models_app.models import TrainingSnippet
 from models_app.retrieval import RetrievedSnippet
 from models_app.terms import EXACT_MARK, index_terms, question_terms
 
@@ -23,6 +24,8 @@ CLEAR_SHARE = 0.5
 WORTH_OF_RANK = 0.3
 SHARE_OF_BEST = 0.75
 TITLE_SHARE = 0.3
+# What the earlier questions of a follow-up weigh together, where its own words weigh 1: of equals theirs comes first.
+WORTH_OF_TOPIC = 0.2
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,15 @@ def extract_answer(context: Context) -> list[Quote]:
     if not hits:
         return [Quote(NOTHING_FOUND)]
     by_hit = [[_Candidate(hit, passage) for passage in passages_of(hit.text)] for hit in hits]
-    weights = _weights(context.query, [candidate for passages in by_hit for candidate in passages])
+    weights = _weights(context, [candidate for passages in by_hit for candidate in passages])
     candidates = [
         candidate
         for hit, passages in zip(hits, by_hit, strict=True)
         for candidate in _whole_or_parts(hit, passages, weights)
+        if _may_answer(candidate, weights)
     ]
+    if not candidates:
+        return [Quote(NOTHING_FOUND)]
     return [_quote(candidate, weights) for candidate in _best(candidates, weights)]
 
 
@@ -69,12 +75,31 @@ def _whole_or_parts(hit: RetrievedSnippet, passages: list[_Candidate], weights: 
     return [_Candidate(hit, Passage("", hit.text.strip()))]
 
 
-def _weights(query: str, candidates: list[_Candidate]) -> dict[str, float]:
-    """Return what each root of the question tells: the fewer passages have it, the more; all add up to 1."""
-    roots = [term for term in question_terms(query) if not term.startswith(EXACT_MARK)]
+def _may_answer(candidate: _Candidate, weights: dict[str, float]) -> bool:
+    """Return whether a passage may be quoted: the site's menus and footers only where they have a word asked for."""
+    return candidate.hit.source != TrainingSnippet.Source.SITE or _share(candidate.terms, weights) > 0
+
+
+def _weights(context: Context, candidates: list[_Candidate]) -> dict[str, float]:
+    """Return what each root of the question tells: the fewer passages have it, the more; all add up to 1.
+
+    To those of a follow-up come the roots of what it is about; they stand in for its own where no passage has any.
+    """
     spread = Counter(term for candidate in candidates for term in candidate.terms | candidate.title_terms)
-    weights = {root: log(1 + (1 + len(candidates)) / max(spread[root], 1)) for root in roots}
-    return {root: weight / sum(weights.values()) for root, weight in weights.items()}
+    own, all_roots = _roots(context.question or context.query), _roots(context.query)
+    if not any(spread[root] for root in own):
+        own = all_roots
+    topic = [root for root in all_roots if root not in own]
+
+    def shared_out(roots: list[str], worth: float) -> dict[str, float]:
+        told = {root: log(1 + (1 + len(candidates)) / max(spread[root], 1)) for root in roots}
+        return {root: worth * weight / sum(told.values()) for root, weight in told.items()}
+
+    return shared_out(topic, WORTH_OF_TOPIC) | shared_out(own, 1)
+
+
+def _roots(question: str) -> list[str]:
+    return [term for term in question_terms(question) if not term.startswith(EXACT_MARK)]
 
 
 def _best(candidates: list[_Candidate], weights: dict[str, float]) -> list[_Candidate]:

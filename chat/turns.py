@@ -108,6 +108,10 @@ class OpenTurn:
     def is_answered_by(self, whom: Turn.AnsweredBy) -> None:
         self._log.answered_by = whom
 
+    def is_left_unanswered(self) -> None:
+        """Note that nothing of what was found answers the question."""
+        self._log.is_unanswered = True
+
     def add(self, text: str) -> None:
         """Note a piece that was sent to the client."""
         self._pieces.append(text)

@@ -36,6 +36,7 @@ class RetrievedSnippet:
     cosine: float | None
     distance: float | None  # 1 - calibrated cosine: what the threshold is compared with
     fused_score: float | None
+    source: str = TrainingSnippet.Source.MANUAL.value  # where the snippet comes from: a page, the site around its pages
 
 
 @dataclass(frozen=True)
@@ -104,4 +105,5 @@ def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, space: str) -
         cosine=hit.cosine,
         distance=None if hit.cosine is None else 1 - calibrate(space, hit.cosine),
         fused_score=hit.fused_score,
+        source=snippet.source,
     )

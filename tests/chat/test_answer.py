@@ -186,6 +186,25 @@ def test_a_short_window_drops_whole_exchanges_and_nothing_else(talker, llm, cloc
     assert question == "When do you open, 7?"
 
 
+def test_a_question_that_only_the_sites_menu_came_up_for_is_left_unanswered(model):
+    title = "Acme: header, menu and footer of the site"
+    snippets.add(model, title, "- [Home](/)", uri="https://ex.test/", source="site")
+    answered = answer_of(Asked(model, "Who invented the footer?"))
+    assert (answered.answered_by, answered.is_unanswered, answered.sources) == ("extract", True, ())
+    assert "Home" not in answered.text
+    assert Turn.objects.get().is_unanswered
+
+
+def test_a_follow_up_is_answered_by_what_it_asks_itself(model, clock):
+    question = "how much is the blue widget"
+    snippets.add(model, "Blue widget", "The blue widget costs nine euros, as much as any widget.")
+    snippets.add(model, "Questions", "## Can I return what I bought?\n\nYes, within 31 days.")
+    first = answer_of(Asked(model, question, session_key="s"), clock)
+    assert "nine euros" in first.text
+    second = answer_of(Asked(model, "can I return it", session_key="s"), clock)
+    assert second.text.startswith("> ## Can I return what I bought?")
+
+
 def test_the_context_is_made_anew_and_never_kept(talker, llm, clock):
     for _ in range(3):
         answer_of(Asked(talker, QUESTION, session_key="s"), clock)

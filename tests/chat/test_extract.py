@@ -1,5 +1,7 @@
 """The answer without an LLM: which passages are quoted, and that they are quoted word for word."""
 
+from dataclasses import replace
+
 import pytest
 
 from chat.context import Context, PackedHit
@@ -99,6 +101,54 @@ def test_few_passages_are_quoted_and_none_twice():
 def test_nothing_found_is_said_politely():
     nothing = Context(text="", packed=(), tokens=0, budget=99, mode="hybrid", query="q")
     assert extract_answer(nothing) == [Quote(NOTHING_FOUND)]
+
+
+MENU = "- [Home](/)\n- [Prices](/prices)"
+
+
+def of_the_site(context: Context) -> Context:
+    """The context, its last hit being one of what the site says around its pages."""
+    *packed, last = context.packed
+    return replace(context, packed=(*packed, replace(last, hit=replace(last.hit, source="site"))))
+
+
+def test_the_sites_menu_is_not_quoted_for_a_question_that_shares_no_word_with_it():
+    assert extract_answer(of_the_site(context("Who won the football cup?", MENU))) == [Quote(NOTHING_FOUND)]
+    [part] = texts_of(of_the_site(context("football cup", "We sell lamps.", MENU)))
+    assert unquoted(part) == "We sell lamps."
+
+
+def test_the_sites_footer_is_quoted_for_what_it_says():
+    [part] = texts_of(of_the_site(context("Where is Mill Lane?", "Mill Lane 7, Tuesdays closed.")))
+    assert unquoted(part) == "Mill Lane 7, Tuesdays closed."
+
+
+PRICE = "The blue widget costs nine euros. The blue widget is the widget that most people buy."
+RETURNS = "## Can I return what I bought?\n\nYes, within 31 days."
+
+
+def follow_up(question: str, earlier: str, *texts: str) -> Context:
+    return replace(context(f"{question}\n{earlier}", *texts), question=question)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_a_follow_up_is_answered_by_its_own_words(place):
+    texts = [f"{PRICE} In colour {number}." for number in range(3)]
+    texts.insert(place, RETURNS)
+    asked = follow_up("can I return it", "how much is the blue widget", *texts)
+    assert unquoted(texts_of(asked)[0]) == RETURNS
+
+
+def test_of_passages_with_a_follow_ups_words_the_one_on_its_topic_comes_first():
+    texts = ("The red lamp: 30 days.", "The red widget: 31 days.")
+    first, *_ = texts_of(follow_up("is it red", "how much is the blue widget", *reversed(texts)))
+    assert unquoted(first) == "The red widget: 31 days."
+
+
+def test_a_follow_up_whose_words_stand_nowhere_is_answered_by_what_it_is_about():
+    texts = ("Lamps are lovely.", PRICE)
+    first, *_ = texts_of(follow_up("zzz qqq", "how much is the blue widget", *texts))
+    assert unquoted(first) == PRICE
 
 
 def test_titles_and_addresses_cannot_break_the_link():

@@ -71,7 +71,7 @@ MEANINGS = (
         StoreNotReady,
         {
             "status": 503,
-            "message": "This workspace cannot be opened for now: its operator has to bring it up to date.",
+            "message": "This workspace cannot be opened for now: its operator has to see to it.",
             "type": SERVER,
             "code": "workspace_unavailable",
             "headers": NO_RETRY,

@@ -284,7 +284,7 @@ def _record_end(job: Job, error: Exception) -> None:
             logger.warning("Job %s of %s went on elsewhere.", job.pk, type(job).__name__)
         case JobStopped():
             job.finish(job.State.STOPPED, str(error))
-        case JobFailed():
+        case JobFailed() | StoreNotReady():
             job.finish(job.State.FAILED, str(error))
         case _:
             logger.error("Job %s of %s failed.", job.pk, type(job).__name__, exc_info=error)

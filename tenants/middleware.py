@@ -34,7 +34,15 @@ class TenantMiddleware:
             with activated(membership.tenant):
                 return self.get_response(request)
         except StoreNotReady as error:
-            return render(request, "pages/store_not_ready.html", {"error": error}, status=503)
+            return _not_ready(request, error)
+
+    def process_exception(self, request, error):
+        """Answer for a view whose query came upon damage: around the view Django makes a plain 500 of all errors."""
+        return _not_ready(request, error) if isinstance(error, StoreNotReady) else None
+
+
+def _not_ready(request: HttpRequest, error: StoreNotReady) -> HttpResponse:
+    return render(request, "pages/store_not_ready.html", {"error": error}, status=503)
 
 
 def _tenant_slug(path: str) -> str | None:

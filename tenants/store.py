@@ -20,11 +20,14 @@ from django.core.management import call_command
 from django.db import DatabaseError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
-from django.db.utils import ConnectionDoesNotExist, load_backend
+from django.db.utils import ConnectionDoesNotExist, DatabaseErrorWrapper, load_backend
 
 TENANT_APPS = frozenset({"models_app", "crawler", "chat"})
+PRIMARY_CODE = 0xFF  # the part of SQLite's error codes that says of what kind an error is
 SIDE_FILES = ("-wal", "-shm", "-journal")
 MISSING = "its file is missing; put a back-up of it back in its place, or delete the tenant"
+BROKEN = "its file is broken ({}); put a back-up of it back in its place"
+BROKEN_INDEX = "its index is broken ({}); run `manage.py rebuild_index {}`"
 
 _active: ContextVar["Store | None"] = ContextVar("active_store", default=None)
 
@@ -42,6 +45,10 @@ class StoreNotReady(RuntimeError):
     def __init__(self, slug: str, reason: str):
         super().__init__(f"The data of tenant {slug} cannot be opened: {reason}")
         self.slug, self.reason = slug, reason
+
+
+class StoreDamaged(StoreNotReady, DatabaseError):
+    """A query came upon a part of the store's file that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ def on_tenant_commit(function: Callable) -> None:
 def activated(tenant) -> Iterator[Store]:
     """Make the tenant's store the one all queries go to, until the block ends; raises StoreNotReady.
 
+    Damage deep in the file is met by some query of the block, which raises StoreDamaged: a StoreNotReady, too.
     The connection belongs to this thread and this block: other threads activate the store for themselves.
     """
     store = store_of(tenant)
@@ -156,7 +164,7 @@ def back_up_store(tenant, target: Path) -> Path:
             copy.execute("PRAGMA journal_mode = DELETE")  # a back-up is one file, without a write-ahead log beside it
     except sqlite3.DatabaseError as error:
         _unlink(partial)
-        raise StoreNotReady(store.slug, f"its file is broken ({error})") from error
+        raise StoreNotReady(store.slug, BROKEN.format(error)) from error
     return partial.replace(target)
 
 
@@ -224,8 +232,26 @@ def _open(store: Store) -> bool:
         # mode=rw: opening never makes an empty database.
         place = {"NAME": f"{store.path.as_uri()}?mode=rw", "OPTIONS": options}
         wanted = {**connections.settings["default"], **place}
-        connections[store.alias] = load_backend(wanted["ENGINE"]).DatabaseWrapper(wanted, store.alias)
+        opened = load_backend(wanted["ENGINE"]).DatabaseWrapper(wanted, store.alias)
+        opened.wrap_database_errors = _StoreErrors(opened, store)
+        connections[store.alias] = opened
         return True
+
+
+class _StoreErrors(DatabaseErrorWrapper):
+    """Names a damaged file for what it is, at whichever statement or row SQLite comes upon it."""
+
+    def __init__(self, wrapper: BaseDatabaseWrapper, store: Store):
+        super().__init__(wrapper)
+        self._store = store
+
+    def __exit__(self, kind, error, traceback):
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+        if code == sqlite3.SQLITE_CORRUPT_VTAB:
+            raise StoreDamaged(self._store.slug, BROKEN_INDEX.format(error, self._store.slug)) from error
+        if code & PRIMARY_CODE in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise StoreDamaged(self._store.slug, BROKEN.format(error)) from error
+        super().__exit__(kind, error, traceback)
 
 
 def _close(store: Store) -> None:
@@ -243,8 +269,10 @@ def _refuse_stale(store: Store) -> None:
     try:
         with connections[store.alias].cursor() as cursor:
             stamp = cursor.execute("PRAGMA user_version").fetchone()[0]
+    except StoreDamaged:
+        raise
     except DatabaseError as error:
-        raise StoreNotReady(store.slug, f"its file is broken ({error})") from error
+        raise StoreNotReady(store.slug, f"its file cannot be read ({error})") from error
     if stamp != schema_stamp():
         raise StoreNotReady(store.slug, "its tables are of another version; run `manage.py migrate_tenants`")
 

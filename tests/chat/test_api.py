@@ -19,6 +19,7 @@ from models_app.models import MLModel
 from models_app.vectors import vectorise_missing
 from tenants.models import ApiKey
 from tenants.store import activated, store_of
+from tests.damage import damage_table
 from tests.fakes.openai_server import OpenAIServer, Reply, delta, refusal, streamed
 from tests.live import live_url  # noqa: F401
 
@@ -331,6 +332,16 @@ def test_a_store_that_lacks_a_migration_is_unavailable_and_says_no_more(post, ac
     answer = post({"model": "support", "messages": QUESTION})
     assert error_of(answer)[::2] == (503, "workspace_unavailable")
     assert "migrate" not in answer.text
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_store_damaged_past_its_header_is_unavailable(post, acme, is_streamed):
+    damage_table(store_of(acme), "models_app_trainingsnippet")
+    answer = post({"model": "support", "messages": QUESTION, "stream": is_streamed})
+    error = json.loads(answer.text.split("data: ")[-1])["error"]
+    assert (error["type"], error["code"]) == ("server_error", "workspace_unavailable")
+    assert "malformed" not in answer.text
+    assert answer.status_code == (200 if is_streamed else 503)
 
 
 def test_an_llm_that_is_away_is_an_error_before_the_stream_and_logged(talker, post, llm):

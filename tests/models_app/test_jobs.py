@@ -10,10 +10,11 @@ from django.utils import timezone
 
 from models_app import jobs
 from models_app.jobs import Job, JobFailed, JobLost, WorkerLeaves, perform, perform_taken, send_message
-from models_app.models import MLModel, Vectorising
+from models_app.models import MLModel, TrainingSnippet, Vectorising
 from tenants.installation import delete_tenant
 from tenants.models import Tenant
-from tenants.store import activated, on_tenant_commit, tenant_atomic
+from tenants.store import activated, active_store, on_tenant_commit, tenant_atomic
+from tests.damage import damage_table
 
 # The lease is renewed by a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,6 +65,13 @@ def test_a_queued_job_is_taken_once(job):
     assert (taken.state, taken.is_open, taken.is_interrupted) == (State.RUNNING, True, False)
     assert taken.lease and taken.started_at and taken.leased_until > timezone.now()
     assert Vectorising.take(job.pk) is None
+
+
+def test_a_job_that_comes_upon_damage_of_the_store_ends_with_that_reason(acme, job):
+    damage_table(active_store(), "models_app_trainingsnippet")
+    perform(Vectorising, acme.pk, job.pk, lambda job, lease: str(list(TrainingSnippet.objects.all())))
+    assert again(job).state == State.FAILED
+    assert "its file is broken" in again(job).message and "unexpected" not in again(job).message
 
 
 def test_of_workers_that_come_at_once_one_takes_the_job(acme_store, job):

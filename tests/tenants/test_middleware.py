@@ -6,8 +6,11 @@ from contextlib import closing
 import pytest
 from django.test import Client
 
+from models_app import snippets
+from models_app.models import MLModel
 from tenants.models import Membership
-from tenants.store import NoActiveStore, active_store, delete_store, store_of
+from tenants.store import NoActiveStore, activated, active_store, delete_store, store_of
+from tests.damage import damage_table
 from tests.walls import shown
 
 ACME = "/acme/"
@@ -85,6 +88,15 @@ def test_a_store_that_lacks_a_migration_closes_its_tenant_and_no_other(browse, a
     assert response.status_code == 503
     assert "migrate_tenants" in response.content.decode()
     assert browse(gil).get("/globex/").status_code == 200
+
+
+def test_a_store_damaged_past_its_header_says_so_on_the_page_that_meets_it(browse, acme, ann):
+    with activated(acme):
+        snippets.add(MLModel.objects.create(slug="support", name="Support"), "Hours", "We open at 9.")
+    damage_table(store_of(acme), "models_app_trainingsnippet")
+    response = browse(ann).get("/acme/models/support/")
+    assert response.status_code == 503
+    assert "its file is broken" in response.content.decode()
 
 
 def test_a_missing_store_says_so(browse, acme, ann):

@@ -11,10 +11,11 @@ from django.conf import settings
 from django.db import connections
 from django.db.utils import ConnectionDoesNotExist
 
-from models_app.models import MLModel
+from models_app.models import MLModel, TrainingSnippet
 from tenants.models import Tenant
 from tenants.store import (
     NoActiveStore,
+    StoreDamaged,
     StoreNotReady,
     activated,
     active_store,
@@ -29,6 +30,7 @@ from tenants.store import (
     store_size_bytes,
     tenant_atomic,
 )
+from tests.damage import damage_table
 
 
 def test_without_an_active_store_everything_raises(acme):
@@ -143,6 +145,27 @@ def test_a_file_that_is_no_database_is_neither_opened_nor_backed_up(acme, tmp_pa
     with pytest.raises(StoreNotReady):
         back_up_store(acme, tmp_path / "acme.sqlite3")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_damaged_past_its_header_is_named_where_a_query_comes_upon_it(acme):
+    with activated(acme):
+        MLModel.objects.create(slug="support", name="Support")
+    damage_table(store_of(acme), "models_app_trainingsnippet")
+    with activated(acme):
+        assert MLModel.objects.count() == 1
+        with pytest.raises(StoreNotReady, match="its file is broken .*put a back-up"):
+            list(TrainingSnippet.objects.all())
+        with pytest.raises(StoreDamaged), tenant_atomic():
+            TrainingSnippet.objects.create(model=MLModel.objects.get(), prompt="p", completion="c")
+        assert MLModel.objects.count() == 1, "after the transaction that failed, too"
+
+
+def test_a_damaged_index_can_be_made_anew_and_says_so(acme):
+    with activated(acme):
+        with connection().cursor() as cursor:
+            cursor.execute("DELETE FROM ret_fts_data")
+            with pytest.raises(StoreDamaged, match="its index is broken .*rebuild_index acme"):
+                cursor.execute("INSERT INTO ret_fts (ret_fts) VALUES ('integrity-check')")
 
 
 def test_a_store_that_lacks_a_migration_is_closed_until_it_has_it(acme):

@@ -10,6 +10,7 @@ from rest_framework.exceptions import ParseError
 
 from chat.models import Session
 from chat.sessions import Exchange
+from tenants.texts import storable
 
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 LONGEST_SESSION_KEY = Session._meta.get_field("key").max_length
@@ -39,13 +40,13 @@ class ContentField(serializers.Field):
 
     def to_internal_value(self, sent) -> str:
         if isinstance(sent, str):
-            return _storable(sent)
+            return storable(sent)
         if not isinstance(sent, list):
             self.fail("type")
         for number, part in enumerate(sent):
             if not (isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)):
                 self.fail("part", number=number)
-        return _storable("\n".join(part["text"] for part in sent))
+        return storable("\n".join(part["text"] for part in sent))
 
 
 class SwitchField(serializers.Field):
@@ -138,8 +139,3 @@ def exchanges_of(messages: list[dict]) -> tuple[Exchange, ...]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
-
-
-def _storable(text: str) -> str:
-    """Return the text without what no database can hold: halves of surrogate pairs, and NUL."""
-    return text.encode("utf-8", "replace").decode().replace("\x00", "\ufffd")

@@ -1,13 +1,12 @@
 """What commands on tenants have in common: the installation made ready, one report, as text or one JSON document."""
 
-import json
-
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
 from tenants import installation
 from tenants.models import Tenant
 from tenants.store import StoreNotReady
+from tenants.texts import json_line, printable, storable
 
 
 class ReportingCommand(BaseCommand):
@@ -17,6 +16,8 @@ class ReportingCommand(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
 
     def handle(self, **options):
+        # An argument's bytes may be no UTF-8; a path is none of these, its bytes are its name.
+        options = {name: storable(value) if isinstance(value, str) else value for name, value in options.items()}
         try:
             failures = installation.prepare()
             report = self.report(failures=failures, **options)
@@ -24,7 +25,7 @@ class ReportingCommand(BaseCommand):
             raise CommandError(" ".join(error.messages)) from error
         except (installation.ControlDatabaseBroken, StoreNotReady, OSError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps(report, ensure_ascii=False) if options["json"] else self.as_text(report))
+        self.stdout.write(json_line(report) if options["json"] else printable(self.as_text(report)))
 
     def report(self, **options) -> dict:
         """Do the work and return what came of it."""

@@ -56,3 +56,15 @@ def test_an_llm_that_is_away_is_one_clear_line(model):
     model.save()
     with pytest.raises(CommandError, match="The LLM cannot be reached"):
         ask("acme/support", "When do you open?")
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_question_whose_bytes_are_no_utf8_is_asked_and_can_be_printed(model, options):
+    assert "We open at 9." in ask("acme/support", "open\udcff hours", *options).encode().decode()
+
+
+def test_a_target_whose_bytes_are_no_utf8_is_one_clear_line(model):
+    for target in ("acme/\udcff", "\udcff/support"):
+        with pytest.raises(CommandError, match=r"has|is no tenant") as refusal:
+            ask(target, "When?")
+        assert str(refusal.value).encode()

@@ -82,6 +82,10 @@ def test_a_bad_line_is_told_and_the_next_has_its_turn():
         line(7, b"\xff\xfe\x00", url=["x"]),
         line(8, b"", url=None),
         line(9, b"<p>ok"),
+        line([10], b"<p>ok"),
+        line(float("nan"), b"<p>ok"),
+        b"[" * 100_000,
+        line("\ud800", b"<p>ok"),
     )
     assert [(answer["id"], "error" in answer) for answer in answers] == [
         (None, True),
@@ -93,6 +97,10 @@ def test_a_bad_line_is_told_and_the_next_has_its_turn():
         (7, False),
         (8, False),
         (9, False),
+        (None, True),
+        (None, True),
+        (None, True),
+        ("\ud800", False),
     ]
     assert answers[5]["error"] == "not html: pdf"
     assert (answers[7]["markdown"], answers[8]["markdown"]) == ("", "ok")
@@ -104,7 +112,7 @@ def test_lines_are_answered_one_by_one_without_a_database(tmp_path):
     with subprocess.Popen(
         command, cwd=PROJECT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as running:
-        for number in (1, 2):
+        for number in (1, "\ud800", 2):
             running.stdin.write(line(number, b"<p>Ja\xc3\xa4</p>") + b"\n")
             running.stdin.flush()
             assert json.loads(running.stdout.readline()) == {"id": number, "markdown": "Jaä", "text": "Jaä"}

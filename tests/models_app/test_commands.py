@@ -39,6 +39,13 @@ def test_search_says_what_was_away_and_that_nothing_was_found(support):
     assert run("search", "acme/support", "zebra", "--retrieval", "keyword").strip() == "Nothing was found."
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_question_whose_bytes_are_no_utf8_is_searched_and_can_be_printed(support, options):
+    snippets.add(support, "Hours", "Open from nine to five.")
+    printed = run("search", "acme/support", "hours \udcff", "--retrieval", "keyword", *options)
+    assert "Hours" in printed.encode().decode()
+
+
 def test_vectorise_makes_what_is_missing(support, provider):
     snippets.add(support, "Hours", "Open from nine to five.")
     report = json.loads(run("vectorise", "acme/support", "--json"))

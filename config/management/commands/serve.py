@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -22,6 +21,7 @@ from config.celery import PARENT_VARIABLE, WORKER_COMMAND
 from models_app.model_files import ModelFilesMissing, embedder_files
 from tenants.installation import ControlDatabaseBroken, prepare
 from tenants.public_addresses import LOOPBACK_NAMES
+from tenants.texts import json_line
 
 DEFAULT_PORT = 8000
 BACKLOG = 128
@@ -54,7 +54,7 @@ class Command(BaseCommand):
 
     def _say(self, address: str, warnings: list[str], as_json: bool) -> None:
         if as_json:
-            self.stdout.write(json.dumps({"address": address, "pid": os.getpid(), "warnings": warnings}))
+            self.stdout.write(json_line({"address": address, "pid": os.getpid(), "warnings": warnings}))
         else:
             for warning in warnings:
                 self._warn(warning)

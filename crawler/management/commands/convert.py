@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from crawler.convert import plain_words, to_markdown
 from crawler.decode import TEXT_KINDS, decode_text, sniff_kind
 from crawler.select import Content, select_content
+from tenants.texts import json_line, printable
 
 CONTENT_TYPE = "text/html"
 
@@ -45,7 +46,7 @@ class Command(BaseCommand):
 
     def _convert_lines(self, lines: Iterable[bytes], images: bool) -> None:
         for answer in convert_lines(lines, images):
-            self.stdout.write(json.dumps(answer, ensure_ascii=False))
+            self.stdout.write(json_line(answer))
             self.stdout.flush()
 
 
@@ -57,7 +58,7 @@ def convert_lines(lines: Iterable[bytes], images: bool) -> Iterator[dict]:
         number = None
         try:
             asked = _read_line(line)
-            number = asked.get("id")
+            number = _id_of(asked)
             markdown = to_markdown(_read_page(_bytes_of(asked), str(asked.get("url") or "")), images)
             yield {"id": number, "markdown": markdown, "text": plain_words(markdown)}
         except NotAPage as error:
@@ -76,7 +77,7 @@ def _convert_file(path: Path, url: str, images: bool, as_json: bool) -> str:
         raise CommandError(f"{path}: {error}") from error
     markdown = to_markdown(content, images)
     if not as_json:
-        return markdown
+        return printable(markdown)
     document = {
         "url": url,
         "title": content.title,
@@ -85,7 +86,7 @@ def _convert_file(path: Path, url: str, images: bool, as_json: bool) -> str:
         "selected_by": content.selected_by,
         "warnings": list(content.warnings),
     }
-    return json.dumps(document, ensure_ascii=False)
+    return json_line(document)
 
 
 def _read_line(line: bytes) -> dict:
@@ -96,6 +97,13 @@ def _read_line(line: bytes) -> dict:
     if not isinstance(asked, dict):
         raise NotAPage("not a JSON object with id, url and html_base64")
     return asked
+
+
+def _id_of(asked: dict) -> str | int | None:
+    number = asked.get("id")
+    if not isinstance(number, str | int | None):
+        raise NotAPage("id is neither a text nor a whole number")
+    return number
 
 
 def _bytes_of(asked: dict) -> bytes:

@@ -1,6 +1,5 @@
 """Fetches the model files into SITEWISE_MODELS_DIR and builds what the local embedder needs."""
 
-import json
 import time
 from contextlib import ExitStack
 
@@ -9,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from models_app.model_files import ModelFetchError, PreparedFile, ensure_model_files
+from tenants.texts import json_line
 
 
 class Command(BaseCommand):
@@ -26,7 +26,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         seconds = round(time.monotonic() - started, 1)
         if options["json"]:
-            self.stdout.write(json.dumps(_document(prepared, seconds)))
+            self.stdout.write(json_line(_document(prepared, seconds)))
             return
         for file in prepared:
             self.stdout.write(f"{file.state:>8}  {file.n_bytes / 1e6:6.1f} MB  {_explained(file)}")

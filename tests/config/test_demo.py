@@ -1,12 +1,13 @@
 """The demo keeps its word: it runs to the end twice, and its paraphrases share no content word with their page."""
 
+import json
 import re
 
 import pytest
 from bs4 import BeautifulSoup
 from django.core.management import call_command
 
-from config.management.commands.demo import EMAIL, QUESTIONS, SAMPLE_SITE
+from config.management.commands.demo import EMAIL, QUESTIONS, SAMPLE_SITE, wrong_of
 from models_app.terms import index_terms, question_terms
 from tenants.models import Tenant
 from tenants.store import delete_store
@@ -34,12 +35,27 @@ def test_there_are_two_facts_three_paraphrases_and_three_codes_or_names():
 
 def test_the_demo_has_all_eight_right_under_hybrid_and_can_run_twice(demo_tenant_is_removed, capsys):
     needs_local_embedder()
-    passwords = []
-    for _ in range(2):
-        call_command("demo")
-        printed = capsys.readouterr().out
-        assert printed.count("Source: ") == len(QUESTIONS)
-        assert "snippets" in printed and "make serve" in printed
-        passwords.append(re.search(rf"{EMAIL}\n\s+(\S+)", printed).group(1))
-    assert passwords[0] != passwords[1]
+    call_command("demo", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert [asked["question"] for asked in told["questions"]] == [question.text for question in QUESTIONS]
+    for asked, question in zip(told["questions"], QUESTIONS, strict=True):
+        assert asked["is_top_hit_right"]["hybrid"] and asked["is_answer_right"]
+        assert set(asked["is_top_hit_right"]) == {"semantic", "keyword", "hybrid"}
+        assert question.holds in asked["answer"]
+        assert any(source["url"].endswith(question.page) for source in asked["sources"])
+    assert told["pages"]["done"] > len(QUESTIONS) and told["snippets"] > len(QUESTIONS)
+    assert told["address"].endswith("/demo/") and told["login"]["email"] == EMAIL
+
+    call_command("demo")
+    printed = capsys.readouterr().out
+    assert printed.count("Source: ") == len(QUESTIONS)
+    assert f"{told['snippets']} snippets" in printed and "make serve" in printed
+    assert re.search(rf"{EMAIL}\n\s+(\S+)", printed).group(1) != told["login"]["password"]
     assert Tenant.objects.filter(slug="demo").count() == 1
+
+
+def test_a_wrong_top_hit_or_answer_is_named():
+    right = {"question": "Why?", "is_top_hit_right": {"hybrid": True}, "is_answer_right": True}
+    assert wrong_of(right) == []
+    assert wrong_of(right | {"is_top_hit_right": {"hybrid": False}}) == ["Why?"]
+    assert wrong_of(right | {"is_answer_right": False}) == ["Why? (the answer)"]

@@ -3,11 +3,13 @@
 The tenant `demo` is made anew by each run and touched by nothing else.
 """
 
+import json
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from secrets import token_urlsafe
 from textwrap import indent
 from urllib.parse import urlsplit
@@ -15,15 +17,17 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from chat.answer import Answered, Asked, answer_now
+from chat.answer import Asked, answer_now
 from chat.context import Source
+from crawler.models import Page
 from models_app.model_files import ModelFetchError, ensure_model_files
 from models_app.models import MLModel, Retrieval
 from models_app.retrieval import retrieve
-from tenants.installation import ControlDatabaseBroken, create_tenant, delete_tenant, prepare
+from tenants.installation import create_tenant, delete_tenant
 from tenants.models import Tenant
+from tenants.reporting import ReportingCommand
 from tenants.store import activated
 
 SLUG, MODEL, EMAIL = "demo", "harbour-lane", "demo@sitewise.example"
@@ -54,61 +58,49 @@ QUESTIONS = (
 )
 
 
-class Command(BaseCommand):
+class Command(ReportingCommand):
     help = "Crawl the sample site, ask it eight questions under each retrieval, and leave a tenant to look at."
 
     def handle(self, **options):
+        super().handle(**options)
+        if self.wrong:
+            raise CommandError(f"Hybrid retrieval had a wrong top hit for: {'; '.join(self.wrong)}")
+
+    def report(self, **options):
         if not settings.SITEWISE_ALLOW_LOOPBACK:
             raise CommandError("The demo crawls a site on this machine: start it with `make demo`, which allows that.")
         try:
-            prepare()
             ensure_model_files()
-        except (ControlDatabaseBroken, ModelFetchError, OSError) as error:
+        except ModelFetchError as error:
             raise CommandError(str(error)) from error
         tenant, password = _make_tenant_anew()
         with activated(tenant):
             model = MLModel.objects.create(slug=MODEL, name="Harbour Lane Bicycles", retrieval=Retrieval.HYBRID)
         with _served_sample_site() as address:
-            self.stdout.write(f"Crawling the sample site at {address} ...")
-            call_command("import_site", f"{SLUG}/{MODEL}", address, stdout=self.stdout, stderr=self.stderr)
+            self.stderr.write(f"Crawling the sample site at {address} ...")
+            imported = _import_site(address)
         with activated(tenant):
-            wrong = self._ask_all(model)
-        self._tell_how_to_go_on(password)
-        if wrong:
-            raise CommandError(f"Hybrid retrieval had a wrong top hit for: {'; '.join(wrong)}")
+            questions = [_ask(model, question) for question in QUESTIONS]
+        self.wrong = [wrong for asked in questions for wrong in wrong_of(asked)]
+        return {
+            "pages": imported["pages"],
+            "snippets": imported["snippets"],
+            "seconds": imported["seconds"],
+            "questions": questions,
+            "address": f"{settings.SITEWISE_URL}/{SLUG}/",
+            "login": {"email": EMAIL, "password": password},
+        }
 
-    def _ask_all(self, model: MLModel) -> list[str]:
-        """Print the table and the answers; returns the questions whose top hit under hybrid is wrong."""
-        self.stdout.write(f"\n{'Is the top hit the right one?':<50}  semantic  keyword   hybrid")
-        wrong = []
-        for question in QUESTIONS:
-            right = {mode: _is_top_hit_right(model, question, mode) for mode in Retrieval.values}
-            marks = "".join(f"{'right' if right[mode] else '-':<10}" for mode in Retrieval.values)
-            self.stdout.write(f"{question.text:<50}  {marks} ({question.kind})")
-            if not right[Retrieval.HYBRID]:
-                wrong.append(question.text)
-        self.stdout.write("\nThe answers under hybrid, quoted from the site as no LLM is configured:")
-        for question in QUESTIONS:
-            answered = answer_now(Asked(model=model, question=question.text, channel="demo"))
-            self._print_answer(question, answered)
-            if question.holds not in answered.text or question.page not in {_path_of(one) for one in answered.sources}:
-                wrong.append(f"{question.text} (the answer)")
-        return wrong
-
-    def _print_answer(self, question: Question, answered: Answered) -> None:
-        self.stdout.write(f"\n{question.text}")
-        lines = answered.text.splitlines()
-        shown = [*lines[:ANSWER_LINES], "..."] if len(lines) > ANSWER_LINES else lines
-        self.stdout.write(indent("\n".join(shown), "    "))
-        for source in answered.sources:
-            self.stdout.write(f"    Source: {source.title} <{source.url}>")
-
-    def _tell_how_to_go_on(self, password: str) -> None:
-        self.stdout.write(
-            f"\nTo open the dashboard: start it with `make serve`, go to {settings.SITEWISE_URL}/{SLUG}/\n"
-            f"and log in as\n    {EMAIL}\n    {password}\n"
-            "The next `make demo` makes this tenant anew; nothing else touches it."
-        )
+    def as_text(self, report):
+        done, questions = report["pages"].get(Page.State.DONE, 0), report["questions"]
+        lines = [f"Imported {done} pages as {report['snippets']} snippets in {report['seconds']} seconds.", ""]
+        lines += [f"{'Is the top hit the right one?':<50}  semantic  keyword   hybrid", *map(_as_row, questions)]
+        lines += ["", "The answers under hybrid, quoted from the site as no LLM is configured:"]
+        lines += map(_as_answer, questions)
+        lines += ["", f"To open the dashboard: start it with `make serve`, go to {report['address']}"]
+        lines += ["and log in as", f"    {report['login']['email']}", f"    {report['login']['password']}"]
+        lines += ["The next `make demo` makes this tenant anew; nothing else touches it."]
+        return "\n".join(lines)
 
 
 def _make_tenant_anew() -> tuple[Tenant, str]:
@@ -122,9 +114,47 @@ def _make_tenant_anew() -> tuple[Tenant, str]:
     return create_tenant(SLUG, "Demo", owner=owner), password
 
 
+def _import_site(address: str) -> dict:
+    """Import the site into the demo's model, as the command does, and return its report."""
+    printed = StringIO()
+    call_command("import_site", f"{SLUG}/{MODEL}", address, json=True, stdout=printed)
+    return json.loads(printed.getvalue())
+
+
+def _ask(model: MLModel, question: Question) -> dict:
+    """Return which retrievals have the right top hit, and the answer under the model's own."""
+    answered = answer_now(Asked(model=model, question=question.text, channel="demo"))
+    return {
+        "kind": question.kind,
+        "question": question.text,
+        "is_top_hit_right": {mode: _is_top_hit_right(model, question, mode) for mode in Retrieval.values},
+        "answer": answered.text,
+        "sources": [asdict(source) for source in answered.sources],
+        "is_answer_right": question.holds in answered.text and question.page in map(_path_of, answered.sources),
+    }
+
+
 def _is_top_hit_right(model: MLModel, question: Question, mode: str) -> bool:
     hits = retrieve(model, question.text, mode=mode, limit=1).hits
     return any(hit.uri.endswith(question.page) and question.holds in hit.text for hit in hits)
+
+
+def wrong_of(asked: dict) -> list[str]:
+    """Return what hybrid retrieval got wrong of a question."""
+    wrong = [] if asked["is_top_hit_right"][Retrieval.HYBRID] else [asked["question"]]
+    return wrong if asked["is_answer_right"] else [*wrong, f"{asked['question']} (the answer)"]
+
+
+def _as_row(asked: dict) -> str:
+    marks = "".join(f"{'right' if asked['is_top_hit_right'][mode] else '-':<10}" for mode in Retrieval.values)
+    return f"{asked['question']:<50}  {marks} ({asked['kind']})"
+
+
+def _as_answer(asked: dict) -> str:
+    lines = asked["answer"].splitlines()
+    shown = [*lines[:ANSWER_LINES], "..."] if len(lines) > ANSWER_LINES else lines
+    sources = [f"Source: {source['title']} <{source['url']}>" for source in asked["sources"]]
+    return "\n".join(["", asked["question"], indent("\n".join([*shown, *sources]), "    ")])
 
 
 def _path_of(source: Source) -> str:

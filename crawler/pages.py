@@ -155,6 +155,9 @@ class PageReader:
             if error.reason == ALREADY_READ:
                 other = self.job.pages.get(url=self.frontier.address_of(error.url))
                 self._lead_to(page, other, REDIRECTS)
+            elif error.reason == OUT_OF_SCOPE:
+                way = f"{page.url} redirects to {error.url}"
+                page.end(State.SKIPPED, error.reason, f"{way}, which is outside the imported part of the site")
             elif error.reason in NOT_PAGES or error.reason.startswith("not html"):
                 page.end(State.SKIPPED, error.reason, error.message)
             else:

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 # A message older than this has woken nobody, and the workers' own look for open jobs has replaced it.
 MESSAGE_SECONDS = 60
 WAIT_STEP_SECONDS = 0.25
+# A worker that is there and free takes a job within seconds, with or without its message.
+PATIENCE = timedelta(seconds=30)
 
 _is_worker_leaving = threading.Event()
 
@@ -79,6 +81,11 @@ class Job(models.Model):
     def is_interrupted(self) -> bool:
         """Whether its worker is gone: the next worker takes it up."""
         return self.state == self.State.RUNNING and (self.leased_until is None or self.leased_until < timezone.now())
+
+    @property
+    def is_left_waiting(self) -> bool:
+        """Whether it waits for so long that the workers are all busy, or none is there."""
+        return self.state == self.State.QUEUED and self.created_at < timezone.now() - PATIENCE
 
     @property
     def seconds(self) -> float:

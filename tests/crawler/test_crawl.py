@@ -144,6 +144,9 @@ class TestWhichPages:
             assert tracker.requests == []
             assert website.asked("/private/x") == 0
             assert reasons(job, website, "skipped") == {"/go": "out of scope", "/old": "disallowed by robots"}
+            told = job.pages.get(url=website.url("/go")).report["message"]
+            where = f"{website.url('/go')} redirects to {tracker.url('/land')}"
+            assert told == f"{where}, which is outside the imported part of the site"
 
     def test_w12_sitemaps_that_name_each_other_end(self, model, case):
         given = case("W12")["input"]

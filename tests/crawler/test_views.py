@@ -122,6 +122,26 @@ def test_polling_ends_with_the_import_and_tells_the_page(support, ann_browser):
     assert "every 2s" not in ended.content.decode()
 
 
+def test_an_import_that_no_worker_takes_says_what_to_check(support, ann_browser):
+    job = begin(support)
+    assert "No worker has taken" not in ann_browser.get(address("import_job", job.pk), headers=HTMX).content.decode()
+    Import.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(minutes=1))
+    for name in ("import_job", "import_progress", "import_report"):
+        page = ann_browser.get(address(name, job.pk), headers=HTMX).content.decode()
+        assert "No worker has taken this up yet." in page
+        assert "manage.py serve" in page
+
+
+def test_a_page_tells_what_happened_in_words_for_people(support, ann_browser):
+    told = "https://example.com/a redirects to https://ex.test/, which is outside the imported part of the site"
+    page = begin(support, state="done").pages.create(
+        url="https://example.com/a", state="skipped", reason="out of scope", report={"message": told}
+    )
+    html = ann_browser.get(address("page_report", page.pk), headers=HTMX).content.decode()
+    assert told in html
+    assert "out of scope" not in html
+
+
 def test_a_failed_import_says_why_where_the_person_looks(support, ann_browser):
     job = begin(support, state="failed", message="The robots.txt of example.com forbids everything.")
     for name in ("import_job", "import_report"):

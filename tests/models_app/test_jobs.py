@@ -74,6 +74,13 @@ def test_a_job_that_comes_upon_damage_of_the_store_ends_with_that_reason(acme, j
     assert "its file is broken" in again(job).message and "unexpected" not in again(job).message
 
 
+def test_a_job_is_left_waiting_that_nobody_took_in_half_a_minute(job):
+    assert not again(job).is_left_waiting
+    Vectorising.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(seconds=31))
+    assert again(job).is_left_waiting
+    assert not Vectorising.take(job.pk).is_left_waiting
+
+
 def test_of_workers_that_come_at_once_one_takes_the_job(acme_store, job):
     gate, takers = threading.Barrier(5), []
 

@@ -1,9 +1,11 @@
 """Training data as a browser asks for it: search, read, write, edit, delete, vectorise."""
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from models_app import snippets
 from models_app.models import MLModel, TrainingSnippet, Vectorising
@@ -209,6 +211,13 @@ def test_vectorising_starts_once_and_shows_its_progress(hours, ann_browser):
         assert "every 2s" in page
     assert Vectorising.objects.count() == 1
     assert ann_browser.get(address("vectorise_progress"), headers=HTMX).status_code == 200
+
+
+def test_vectorising_that_no_worker_takes_says_what_to_check(support, hours, ann_browser):
+    ann_browser.post(address("vectorise"), headers=HTMX)
+    Vectorising.objects.update(created_at=timezone.now() - timedelta(minutes=1))
+    page = ann_browser.get(address("vectorise_progress"), headers=HTMX).content.decode()
+    assert "No worker has taken this up yet." in page
 
 
 def test_vectorising_can_be_stopped(hours, ann_browser):

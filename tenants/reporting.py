@@ -1,5 +1,8 @@
 """What commands on tenants have in common: the installation made ready, one report, as text or one JSON document."""
 
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 
@@ -34,6 +37,21 @@ class ReportingCommand(BaseCommand):
     def as_text(self, report: dict) -> str:
         """Return the report for a person."""
         raise NotImplementedError
+
+
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return the type of a command's argument that is a number from `least` to `most`."""
+
+    def read(argument: str) -> int:
+        try:
+            number = int(argument)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise ArgumentTypeError(f"it must be a whole number from {least:,} to {most:,}.")
+        return number
+
+    return read
 
 
 def tenant_named(slug: str) -> Tenant:

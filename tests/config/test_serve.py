@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from django.core.management import CommandError
 
+from config.management.commands.serve import Command
 from tests.conftest import PROJECT
 from tests.fakes.website import Website, page
 from tests.worker import PATIENCE_SECONDS, POLL_SECONDS, Installation
@@ -57,6 +59,10 @@ def refused(installation: Installation, *options: str) -> str:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     return done.stderr
+
+
+def create_parser():
+    return Command().create_parser("manage.py", "serve")
 
 
 def workers_of(server: subprocess.Popen) -> list[int]:
@@ -123,6 +129,44 @@ def test_a_port_in_use_is_refused_in_a_clear_line(installation):
         complaint = refused(installation, "--port", str(port))
     assert f"Port {port} of 127.0.0.1 cannot be used: Address already in use" in complaint
     assert "--port" in complaint
+
+
+@pytest.mark.parametrize("port", ["70000", "-1", "65536", "http", "9" * 5_000, "1.5"])
+def test_a_number_that_is_no_port_is_refused(port):
+    with pytest.raises(CommandError, match="must be a whole number from 0 to 65,535"):
+        create_parser().parse_args([f"--port={port}"])
+
+
+def test_every_port_can_be_asked_for():
+    for port in (0, 80, 65_535):
+        assert create_parser().parse_args([f"--port={port}"]).port == port
+
+
+@pytest.mark.parametrize(
+    ("host", "complaint"),
+    [
+        ("nosuch.invalid", "The address of nosuch.invalid is not known"),
+        ("a..b", "The address of a..b is not known"),
+        ("192.0.2.1", "Port 0 of 192.0.2.1 cannot be used: Cannot assign requested address"),
+    ],
+)
+def test_a_host_that_is_not_this_machine_is_refused_with_what_to_do(installation, host, complaint):
+    said = refused(installation, "--port", "0", "--host", host)
+    assert complaint in said
+    assert "Choose an address of this machine with --host" in said
+    assert "Stop the program" not in said
+
+
+def test_json_stays_one_document_while_the_worker_says_goodbye(installation):
+    with Website({"/": page("Home")}) as website, serving(installation) as (server, _):
+        installation.manage("create_tenant", "acme")
+        installation.start_import(website.url("/"), retrieval="keyword")
+        # A worker that has done a job heeds signals.
+        installation.wait_until(lambda job: job["state"] == "done")
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE_SECONDS) == 0
+        assert server.stdout.read() == ""
+    assert "Warm shutdown" in log_of(installation)
 
 
 def test_missing_model_files_and_a_store_that_cannot_be_used_are_told_and_the_rest_is_served(tmp_path):

@@ -1,11 +1,13 @@
 """Runs a whole installation: the web application in this process, and one worker beside it that is kept running."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,15 +23,22 @@ from config.celery import PARENT_VARIABLE, WORKER_COMMAND
 from models_app.model_files import ModelFilesMissing, embedder_files
 from tenants.installation import ControlDatabaseBroken, prepare
 from tenants.public_addresses import LOOPBACK_NAMES
+from tenants.reporting import whole_number
 from tenants.texts import json_line
 
-DEFAULT_PORT = 8000
+DEFAULT_PORT, LAST_PORT = 8000, 65_535
 BACKLOG = 128
 # A worker that ends is started again after 1, 2, 4 ... seconds; after so long a run it has merely failed once.
 MAX_PAUSE_SECONDS, STEADY_SECONDS = 30, 60
 # A job hands itself back between two steps; a step that takes longer is cut off, and done again after the restart.
 STOP_SECONDS = 15
 OPEN_ANSWERS_SECONDS = 5
+OTHER_HOST = "Choose an address of this machine with --host, such as 127.0.0.1, or 0.0.0.0 for all it has."
+REMEDIES = {
+    errno.EADDRINUSE: "Stop the program that uses it, or choose another with --port.",
+    errno.EACCES: "Ports under 1024 are the administrator's: choose a higher one with --port.",
+    errno.EADDRNOTAVAIL: OTHER_HOST,
+}
 
 
 class Command(BaseCommand):
@@ -39,7 +48,8 @@ class Command(BaseCommand):
         site = urlsplit(settings.SITEWISE_URL)
         is_own = site.hostname in LOOPBACK_NAMES and site.scheme == "http"
         parser.add_argument("--host", default="127.0.0.1", help="Address to listen on (default: 127.0.0.1).")
-        parser.add_argument("--port", type=int, default=(is_own and site.port) or DEFAULT_PORT, help="0: any free one.")
+        port = (is_own and site.port) or DEFAULT_PORT
+        parser.add_argument("--port", type=whole_number(0, LAST_PORT), default=port, help="0: any free one.")
         parser.add_argument("--no-worker", action="store_true", help="Workers run elsewhere.")
         parser.add_argument("--json", action="store_true", help="Print address and warnings as one JSON document.")
 
@@ -91,12 +101,14 @@ def _listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens already: nobody else takes the port while the rest starts."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no host name"
+        raise CommandError(f"The address of {host} is not known: {reason}. {OTHER_HOST}") from error
+    try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise CommandError(
-            f"Port {port} of {host} cannot be used: {error.strerror or error}. "
-            "Stop the program that uses it, or choose another with --port."
-        ) from error
+        advice = REMEDIES.get(error.errno, "Choose another with --port.")
+        raise CommandError(f"Port {port} of {host} cannot be used: {os.strerror(error.errno)}. {advice}") from error
 
 
 def _unusable_stores() -> list[str]:
@@ -194,5 +206,7 @@ class WorkerProcess:
                 cwd=settings.BASE_DIR,
                 env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
                 process_group=0,
+                # What is printed here is this process' own: with --json one document and nothing else.
+                stdout=sys.stderr,
             )
             return True

@@ -28,6 +28,8 @@ SECTIONS = {
     "Log and limits": ["logs_questions", "monthly_request_cap", "input_price", "output_price"],
 }
 OWNERS_FIELDS = SECTIONS["Provider"]
+PROVIDERS_NAMES = ("llm", "splitter_llm", "embedding_model")
+NEEDS_A_PROVIDER = "A name needs your own provider: set its base URL below, or leave this empty for the installation's."
 
 # A setting that nothing reads yet must not look as if it worked.
 FOR_THE_WIDGET = "Kept for the chat widget, which comes with a later version."
@@ -42,10 +44,11 @@ MEANINGS = {
     "max_context_tokens": "The budget of snippets for one answer. Pages above 80% of it are split when imported: "
     "change it and import again for finer or coarser snippets.",
     "embedding_model": f"Makes the vectors. Empty: the installation's ({LOCAL_EMBEDDING} unless the operator set "
-    "another). A change makes all vectors missing until you press Vectorise.",
+    "another). A name of another one needs your own provider's base URL below. "
+    "A change makes all vectors missing until you press Vectorise.",
     "system_instruction": "Who the chatbot is and how it should answer. Sent first with each question.",
-    "llm": "The chat model's name at the provider, such as gpt-4o-mini. Empty: the installation's; where there is "
-    "none, the best passages are quoted instead.",
+    "llm": "The chat model's name at your own provider, such as gpt-4o-mini; it needs the provider's base URL below. "
+    "Empty: the installation's; where there is none, the best passages are quoted instead.",
     "temperature": "0 to 2: how freely the LLM words its answers. 0 is the most literal.",
     "max_tokens": "The longest answer.",
     "context_window": "The most tokens the LLM holds, question and answer together. Empty: by its name, else 8,192.",
@@ -62,8 +65,8 @@ MEANINGS = {
     "import_images": "Imported snippets keep their images, as Markdown with absolute addresses.",
     "insert_source_url": "The page's address is added to each imported snippet's text, as a citation; it counts in the "
     "budget.",
-    "splitter_llm": "A fast, cheap LLM that splits long pages by subject. Empty: the installation's; where there "
-    "is none, headings split the page.",
+    "splitter_llm": "A fast, cheap LLM of your own provider that splits long pages by subject. Empty: the chat LLM, or "
+    "the installation's; where there is none, headings split the page.",
     "provider_base_url": "Any service that speaks OpenAI's API, such as https://api.openai.com/v1. Empty: the "
     "installation's. Used for the LLMs above and the embedding model.",
     "provider_key": "Stored encrypted and never shown again. Leave empty to keep the one that is set.",
@@ -167,6 +170,14 @@ class BehaviourForm(forms.ModelForm):
             except AddressRefused as error:
                 raise ValidationError(f"This address cannot be used: {error}") from error
         return url
+
+    def clean(self):
+        cleaned = super().clean()
+        if "provider_base_url" in cleaned and not cleaned["provider_base_url"]:
+            for name in PROVIDERS_NAMES:
+                if cleaned.get(name) and (name, cleaned[name]) != ("embedding_model", LOCAL_EMBEDDING):
+                    self.add_error(name, NEEDS_A_PROVIDER)
+        return cleaned
 
     def clean_provider_key(self):
         key = self.cleaned_data["provider_key"].strip()

@@ -15,6 +15,7 @@ from models_app.llm import ProviderError, Reason, connected, own_key, send_adapt
 from models_app.model_files import ModelFilesMissing
 from models_app.models import LOCAL_EMBEDDING, MLModel
 from models_app.tokens import count_tokens, truncate_to_tokens
+from tenants.addresses import AddressPolicy, operators_policy, provider_policy
 
 if TYPE_CHECKING:
     from models_app.local_embedder import LocalEmbedder
@@ -59,11 +60,15 @@ class _Service:
     base_url: str
     key: str = field(repr=False)
     space: EmbeddingSpace
+    policy: AddressPolicy
 
 
 def space_of(model: MLModel) -> EmbeddingSpace:
     """Return the space the model's vectors lie in."""
-    name = model.embedding_model or (settings.SITEWISE_EMBEDDING_URL and settings.SITEWISE_EMBEDDING_MODEL)
+    if _has_own_service(model) or model.embedding_model == LOCAL_EMBEDDING:
+        name = model.embedding_model
+    else:  # one that is named without a provider is not asked for: the operator pays, and chooses
+        name = settings.SITEWISE_EMBEDDING_URL and settings.SITEWISE_EMBEDDING_MODEL
     if not name or name == LOCAL_EMBEDDING:
         return EmbeddingSpace(LOCAL_EMBEDDING, LOCAL_DIMENSIONS)
     return EmbeddingSpace(name, KNOWN_DIMENSIONS.get(name))
@@ -137,12 +142,13 @@ def _ask_locally(ask: Callable[["LocalEmbedder"], Answer]) -> Answer:
 
 def _service_of(model: MLModel, space: EmbeddingSpace) -> _Service:
     """Return the API to ask: the tenant's own where it names an embedding model, else the operator's."""
-    if model.embedding_model and model.provider_base_url:
-        return _Service(model.provider_base_url, own_key(model, EmbeddingError), space)
-    if settings.SITEWISE_EMBEDDING_URL:
-        return _Service(settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_KEY, space)
-    message = f"The embedding model “{space.name}” needs a provider: set its base URL under Behaviour."
-    raise EmbeddingError(Reason.NOT_SET, message)
+    if _has_own_service(model):
+        return _Service(model.provider_base_url, own_key(model, EmbeddingError), space, provider_policy())
+    return _Service(settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_KEY, space, operators_policy())
+
+
+def _has_own_service(model: MLModel) -> bool:
+    return bool(model.embedding_model and model.provider_base_url)
 
 
 def _embed_remotely(model: MLModel, space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
@@ -173,7 +179,7 @@ async def _embed_batch(service: _Service, texts: list[str]) -> np.ndarray:
     async def ask(deadline: float) -> None:
         missing = [position for position in range(len(texts)) if position not in rows]
         request = {"model": service.space.name, "input": [texts[position] for position in missing]}
-        async with connected(service.base_url, service.key, deadline) as client:
+        async with connected(service.base_url, service.key, service.policy, deadline) as client:
             # The client asks for base64 unless told otherwise, which not every server knows.
             request["encoding_format"] = "float"
             answer = await send_adapted(client.embeddings.create, request, deadline)

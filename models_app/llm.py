@@ -21,7 +21,13 @@ from openai import AsyncOpenAI
 from models_app.llm_chunks import AnswerReader, Ending, Piece, content_text, find_json_object, first_choice
 from models_app.models import MLModel
 from models_app.tokens import context_window_of, count_tokens
-from tenants.addresses import AddressRefused, guarded_async_http_client, provider_policy
+from tenants.addresses import (
+    AddressPolicy,
+    AddressRefused,
+    guarded_async_http_client,
+    operators_policy,
+    provider_policy,
+)
 from tenants.secrets import SecretLost
 
 ATTEMPTS = 2
@@ -67,41 +73,41 @@ class LLMError(ProviderError):
 
 @dataclass(frozen=True)
 class Provider:
-    """Where an LLM is, and how much it holds."""
+    """Where an LLM is, how much it holds, and what may be reached for it."""
 
     base_url: str
     key: str = field(repr=False)
     llm: str
     context_window: int
+    policy: AddressPolicy = field(default_factory=provider_policy, repr=False)
 
 
 def chat_provider(model: MLModel) -> Provider | None:
     """Return the LLM that answers for the model, or None when no LLM is set; raises LLMError for a lost key.
 
-    A tenant's own provider counts once an LLM of it is named: it may have been set for embeddings alone.
+    A tenant's own provider counts once an LLM of it is named: it may have been set for embeddings alone. An LLM that is
+    named without a provider is not asked for: the operator pays, and chooses.
     """
     return _provider(model, model.llm, settings.SITEWISE_LLM_MODEL)
 
 
 def splitter_provider(model: MLModel) -> Provider | None:
-    """Return the cheap LLM that splits pages: the model's, else the operator's, else the one that answers."""
-    if model.splitter_llm:
-        return _provider(model, model.splitter_llm, "")
-    if settings.SITEWISE_SPLITTER_MODEL and not (model.provider_base_url and model.llm):
-        return _provider(model, "", settings.SITEWISE_SPLITTER_MODEL)
-    return chat_provider(model)
+    """Return the cheap LLM that splits pages, or the one that answers where none is set: the model's or operator's."""
+    return _provider(
+        model, model.splitter_llm or model.llm, settings.SITEWISE_SPLITTER_MODEL or settings.SITEWISE_LLM_MODEL
+    )
 
 
-def _provider(model: MLModel, llm: str, operators_llm: str) -> Provider | None:
+def _provider(model: MLModel, own_llm: str, operators_llm: str) -> Provider | None:
     """Return the tenant's own provider, else the operator's. A key never goes to the other one's address."""
-    if model.provider_base_url and llm:
-        url, key = model.provider_base_url, own_key(model, LLMError)
+    if model.provider_base_url and own_llm:
+        url, key, llm, policy = model.provider_base_url, own_key(model, LLMError), own_llm, provider_policy()
     elif settings.SITEWISE_LLM_URL:
-        url, key = settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_KEY
+        url, key, llm = settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_KEY, operators_llm or UNNAMED_LLM
+        policy = operators_policy()
     else:
         return None
-    llm = llm or operators_llm or UNNAMED_LLM
-    return Provider(url, key, llm, model.context_window or context_window_of(llm))
+    return Provider(url, key, llm, model.context_window or context_window_of(llm), policy)
 
 
 def own_key(model: MLModel, error_class: type[ProviderError]) -> str:
@@ -139,7 +145,7 @@ async def stream_answer(
 
 
 async def _read_stream(provider: Provider, request: dict, reader: AnswerReader, deadline: float) -> AsyncIterator[str]:
-    async with connected(provider.base_url, provider.key, deadline) as client:
+    async with connected(provider.base_url, provider.key, provider.policy, deadline) as client:
         stream = await send_adapted(client.chat.completions.create, request, deadline)
         async with stream:
             # The deadline covers each wait, not the yields between: a timeout must not strike the reader's own work.
@@ -181,7 +187,7 @@ async def _complete_json(provider: Provider, messages: list[dict], schema: dict,
     }
 
     async def ask(deadline: float) -> dict:
-        async with connected(provider.base_url, provider.key, deadline) as client:
+        async with connected(provider.base_url, provider.key, provider.policy, deadline) as client:
             answer = await send_adapted(client.chat.completions.create, request, deadline)
         return _read_json(_plain(answer), schema)
 
@@ -202,15 +208,15 @@ def _read_json(answer: dict, schema: dict) -> dict:
 
 
 @asynccontextmanager
-async def connected(base_url: str, key: str, deadline: float) -> AsyncIterator[AsyncOpenAI]:
-    """Open a client that reaches only what the operator allows, and never retries by itself."""
+async def connected(base_url: str, key: str, policy: AddressPolicy, deadline: float) -> AsyncIterator[AsyncOpenAI]:
+    """Open a client that reaches only what the policy opens, and never retries by itself."""
     parts = urlsplit(base_url)
     seconds_left = max(deadline - asyncio.get_running_loop().time(), 0.0)
     async with AsyncOpenAI(
         api_key=key or NO_KEY,
         base_url=urlunsplit(parts._replace(query="", fragment="")),
         default_query=dict(parse_qsl(parts.query)),
-        http_client=guarded_async_http_client(provider_policy(), seconds_left),
+        http_client=guarded_async_http_client(policy, seconds_left),
         timeout=seconds_left,
         max_retries=0,
     ) as client:

@@ -128,12 +128,19 @@ def crawler_policy() -> AddressPolicy:
 
 
 def provider_policy() -> AddressPolicy:
-    """Return what a provider URL may reach: as the crawler, and besides the hosts that the operator lists or uses."""
+    """Return what a tenant's provider URL may reach: as the crawler, and besides the hosts that the operator lists."""
     from django.conf import settings
 
-    own = {_host_and_port(url) for url in (settings.SITEWISE_LLM_URL, settings.SITEWISE_EMBEDDING_URL) if url}
-    listed = {host.strip().lower() for host in settings.SITEWISE_PROVIDER_HOSTS}
-    return AddressPolicy(settings.SITEWISE_ALLOW_LOOPBACK, frozenset(listed | own))
+    listed = frozenset(host.strip().lower() for host in settings.SITEWISE_PROVIDER_HOSTS)
+    return AddressPolicy(settings.SITEWISE_ALLOW_LOOPBACK, listed)
+
+
+def operators_policy() -> AddressPolicy:
+    """Return what may be reached in the operator's own name: the providers of the settings, wherever they are."""
+    from django.conf import settings
+
+    urls = filter(None, (settings.SITEWISE_LLM_URL, settings.SITEWISE_EMBEDDING_URL))
+    return AddressPolicy(allowed_hosts=frozenset(map(_host_and_port, urls)))
 
 
 def _host_and_port(url: str) -> str:

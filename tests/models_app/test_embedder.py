@@ -79,9 +79,24 @@ def test_the_operators_api_serves_models_without_one_and_never_gets_their_key(su
     assert server.requests[0].headers["authorization"] == "Bearer operators-key"
 
 
-def test_an_embedding_model_without_a_provider_says_what_is_missing(support):
-    support.embedding_model = "tiny"
-    assert "base URL" in str(failure_of(support, ["one"]))
+def test_an_embedding_model_without_a_provider_leaves_the_choice_to_the_operator(support, server, settings):
+    support.embedding_model = "dearest"
+    assert space_of(support) == EmbeddingSpace("multilingual-e5-small", 384)
+    settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_MODEL = server.url, "cheap"
+    assert space_of(support).name == "cheap"
+    embed_question(support, "one")
+    assert server.requests[0].body["model"] == "cheap"
+    support.embedding_model = "multilingual-e5-small"
+    assert space_of(support).name == "multilingual-e5-small", "the local model costs nobody anything"
+
+
+def test_the_operators_private_host_embeds_for_the_operator_and_no_tenant(model, server, settings):
+    settings.SITEWISE_ALLOW_LOOPBACK = False
+    settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_MODEL = server.url, "cheap"
+    assert failure_of(model, ["one"]).reason == Reason.REFUSED_ADDRESS
+    assert server.requests == []
+    model.embedding_model = ""
+    assert embed_passages(model, ["one"]).shape == (1, 8)
 
 
 def test_vectors_are_paired_by_index_not_by_position(model, server):

@@ -17,6 +17,8 @@ from models_app.llm import (
     splitter_provider,
     stream_answer,
 )
+from models_app.models import MLModel
+from tenants.addresses import operators_policy
 from tests.fakes.openai_server import OpenAIServer, Reply, delta, refusal, streamed, whole
 
 KEY = "sk-live-7f3a9c2e51d84b60"
@@ -286,10 +288,25 @@ def test_the_models_own_provider_counts_once_its_llm_is_named(support, settings)
     settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_KEY = "http://operator.test/v1", "operators-key"
     settings.SITEWISE_LLM_MODEL = "gpt-4o-mini"
     support.provider_base_url, support.provider_key = "http://own.test/v1", KEY
-    assert chat_provider(support) == Provider("http://operator.test/v1", "operators-key", "gpt-4o-mini", 128_000)
+    operators = Provider("http://operator.test/v1", "operators-key", "gpt-4o-mini", 128_000, operators_policy())
+    assert chat_provider(support) == operators
     support.llm = "mine"
     assert chat_provider(support) == Provider("http://own.test/v1", KEY, "mine", 8_192)
     assert KEY not in repr(chat_provider(support))
+
+
+def test_without_an_own_provider_nobody_chooses_what_the_operator_pays(support, settings):
+    settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_MODEL = "http://operator.test/v1", "cheap"
+    support.llm = support.splitter_llm = "dearest"
+    assert chat_provider(support).llm == splitter_provider(support).llm == "cheap"
+
+
+async def test_the_operators_private_host_is_reached_for_the_operator_and_no_tenant(server, settings):
+    settings.SITEWISE_ALLOW_LOOPBACK, settings.SITEWISE_LLM_URL = False, server.url
+    error, _ = await failure_of(Provider(server.url, KEY, "small", 8_192))
+    assert (error.reason, server.requests) == (Reason.REFUSED_ADDRESS, [])
+    operators = chat_provider(MLModel())
+    assert (await answer_of(operators))[1].text == "All is well."
 
 
 def test_pages_are_split_by_the_cheap_llm_if_there_is_one(support, settings):
@@ -297,10 +314,10 @@ def test_pages_are_split_by_the_cheap_llm_if_there_is_one(support, settings):
     assert splitter_provider(support).llm == "big"
     settings.SITEWISE_SPLITTER_MODEL = "cheap"
     assert splitter_provider(support).llm == "cheap"
-    support.splitter_llm = "cheaper"
-    assert splitter_provider(support).llm == "cheaper"
-    support.splitter_llm, support.llm, support.provider_base_url = "", "mine", "http://own.test/v1"
+    support.llm, support.provider_base_url = "mine", "http://own.test/v1"
     assert splitter_provider(support) == chat_provider(support)
+    support.splitter_llm = "cheaper"
+    assert (splitter_provider(support).llm, chat_provider(support).llm) == ("cheaper", "mine")
 
 
 def test_a_key_that_can_no_longer_be_read_is_asked_for_again(support):

@@ -142,6 +142,9 @@ def test_a_changed_knob_is_saved_and_others_are_told(support, ann_browser):
         ("provider_base_url", "ftp://example.com"),
         ("provider_base_url", "http://10.0.0.8/v1"),
         ("provider_base_url", "http://user:secret@example.com/v1"),
+        ("llm", "gpt-4o"),
+        ("splitter_llm", "multilingual-e5-small"),
+        ("embedding_model", "text-embedding-3-large"),
         ("provider_key", "two words"),
         ("provider_key", "ключ"),
     ],
@@ -167,6 +170,18 @@ def test_the_provider_key_is_stored_encrypted_and_never_shown(support, ann_brows
     assert "sk-very-secret" not in support.provider_key_encrypted
     assert "sk-very-secret" not in page
     assert "A key is set" in page
+
+
+def test_the_names_of_an_own_provider_and_the_local_model_are_taken(support, ann_browser):
+    names = {"llm": "gpt-4o", "splitter_llm": "gpt-4o-mini", "embedding_model": "text-embedding-3-large"}
+    for sent in (
+        {"embedding_model": "multilingual-e5-small"},
+        {"provider_base_url": "https://llm.example/v1", **names},
+    ):
+        changed = behaviour_fields(support, **sent)
+        assert ann_browser.post(address("behaviour", "support"), changed, headers=HTMX).status_code == 204
+        support.refresh_from_db()
+        assert {name: getattr(support, name) for name in sent} == sent
 
 
 def test_an_empty_key_field_keeps_the_key_and_forgetting_it_is_a_choice(support, ann_browser):

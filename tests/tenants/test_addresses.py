@@ -15,6 +15,7 @@ from tenants.addresses import (
     crawler_policy,
     guarded_async_http_client,
     guarded_http_client,
+    operators_policy,
     provider_policy,
     refuse_url,
     system_resolver,
@@ -203,11 +204,14 @@ def test_policies_follow_the_settings(settings):
     settings.SITEWISE_EMBEDDING_URL = "https://vectors.internal/v1"
     assert crawler_policy() == AddressPolicy()
     policy = provider_policy()
-    for url in ("http://ollama.internal:11434/v1", "http://127.0.0.1:9001/v1", "https://vectors.internal/v1"):
-        assert refusal_of(url, policy) is None
-    assert policy.is_listed("vectors.internal", 443)
-    assert not policy.is_listed("vectors.internal", 80)
-    assert refusal_of("http://127.0.0.1:9002/", policy)
+    assert refusal_of("http://ollama.internal:11434/v1", policy) is None
+    assert refusal_of("http://127.0.0.1:9001/v1", policy), "the operator's own provider is not the tenants' to reach"
+    assert not policy.is_listed("vectors.internal", 443)
+    own = operators_policy()
+    assert refusal_of("http://127.0.0.1:9001/v1", own) is None
+    assert own.is_listed("vectors.internal", 443)
+    assert not own.is_listed("vectors.internal", 80)
+    assert refusal_of("http://127.0.0.1:9002/", own)
     settings.SITEWISE_ALLOW_LOOPBACK = True
     assert crawler_policy().allow_loopback
     assert provider_policy().allow_loopback

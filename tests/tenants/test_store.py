@@ -153,7 +153,7 @@ def test_a_file_damaged_past_its_header_is_named_where_a_query_comes_upon_it(acm
     damage_table(store_of(acme), "models_app_trainingsnippet")
     with activated(acme):
         assert MLModel.objects.count() == 1
-        with pytest.raises(StoreNotReady, match="its file is broken .*put a back-up"):
+        with pytest.raises(StoreNotReady, match=r"its file is broken .*put a back-up"):
             list(TrainingSnippet.objects.all())
         with pytest.raises(StoreDamaged), tenant_atomic():
             TrainingSnippet.objects.create(model=MLModel.objects.get(), prompt="p", completion="c")
@@ -161,11 +161,10 @@ def test_a_file_damaged_past_its_header_is_named_where_a_query_comes_upon_it(acm
 
 
 def test_a_damaged_index_can_be_made_anew_and_says_so(acme):
-    with activated(acme):
-        with connection().cursor() as cursor:
-            cursor.execute("DELETE FROM ret_fts_data")
-            with pytest.raises(StoreDamaged, match="its index is broken .*rebuild_index acme"):
-                cursor.execute("INSERT INTO ret_fts (ret_fts) VALUES ('integrity-check')")
+    with activated(acme), connection().cursor() as cursor:
+        cursor.execute("DELETE FROM ret_fts_data")
+        with pytest.raises(StoreDamaged, match=r"its index is broken .*rebuild_index acme"):
+            cursor.execute("INSERT INTO ret_fts (ret_fts) VALUES ('integrity-check')")
 
 
 def test_a_store_that_lacks_a_migration_is_closed_until_it_has_it(acme):

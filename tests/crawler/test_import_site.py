@@ -56,10 +56,20 @@ def test_the_model_is_made_with_the_defaults_and_kept_the_next_time(acme, websit
         assert (model.slug, model.name, model.retrieval) == ("my-shop", "My shop", Retrieval.KEYWORD)
         assert (model.max_context_tokens, model.threshold, model.max_session_items) == (2_000, 0.3, 15)
         before = set(model.snippets.values_list("pk", flat=True))
-    call_command("import_site", "acme/my-shop", website.url("/"), "--retrieval", "hybrid")
+    call_command("import_site", "acme/my-shop", website.url("/"))
     with activated(acme):
         assert MLModel.objects.get().retrieval == Retrieval.KEYWORD
         assert set(model.snippets.values_list("pk", flat=True)) == before
+
+
+def test_another_retrieval_than_the_models_is_refused(acme, website):
+    import_site("acme/support", website)
+    import_site("acme/support", website)
+    with pytest.raises(CommandError, match="is there already, with keyword retrieval"):
+        call_command("import_site", "acme/support", website.url("/"), "--retrieval", "hybrid")
+    with activated(acme):
+        assert MLModel.objects.get().retrieval == Retrieval.KEYWORD
+        assert Import.objects.count() == 2
 
 
 def test_vectors_are_made_at_the_end_unless_the_model_is_keyword(acme, website, capsys):
@@ -82,7 +92,9 @@ def test_options_reach_the_import(acme, website):
     ("target", "address", "complaint"),
     [
         ("nobody/support", "127.0.0.1:9", "create_tenant nobody"),
-        ("acme/", "127.0.0.1:9", "cannot be a model's name"),
+        ("acme", "127.0.0.1:9", "Write TENANT/MODEL"),
+        ("acme/", "127.0.0.1:9", "Write TENANT/MODEL"),
+        ("acme/a/b", "127.0.0.1:9", "Write TENANT/MODEL"),
         ("acme/no good", "127.0.0.1:9", "cannot be a model's name"),
         ("acme/support", "ftp://ex.test", "no address of a website"),
         ("acme/support", "http://10.0.0.1/", "private address"),
@@ -91,6 +103,14 @@ def test_options_reach_the_import(acme, website):
 def test_what_cannot_be_started_is_refused_in_a_clear_line(acme, target, address, complaint):
     with pytest.raises(CommandError, match=complaint):
         import_site(target, address)
+    with activated(acme):
+        assert not MLModel.objects.exists()
+
+
+@pytest.mark.parametrize("pages", ["0", "-5", "9" * 30, "many"])
+def test_a_limit_of_pages_that_is_none_is_refused(acme, pages):
+    with pytest.raises(CommandError, match="--max-pages: it must be a whole number from 1"):
+        import_site("acme/support", "127.0.0.1:9", f"--max-pages={pages}")
 
 
 def test_a_failed_import_exits_non_zero_and_still_prints_its_report(acme, capsys):
@@ -105,7 +125,7 @@ def test_a_failed_import_exits_non_zero_and_still_prints_its_report(acme, capsys
 
 def test_a_running_import_of_the_model_is_named(acme, website):
     with activated(acme):
-        new_import(MLModel.objects.create(slug="support", name="Support"), website.url("/"))
+        new_import(MLModel.objects.create(slug="support", name="Support", retrieval="keyword"), website.url("/"))
     with pytest.raises(CommandError, match="running already"):
         import_site("acme/support", website)
 

@@ -60,6 +60,25 @@ def test_vectorise_says_why_there_are_no_embeddings(support, provider):
         run("vectorise", "acme/support")
 
 
+@pytest.mark.parametrize("limit", ["0", "-5", "9" * 30, "few"])
+def test_a_limit_of_hits_that_is_none_is_refused(support, limit):
+    with pytest.raises(CommandError, match="--limit: it must be a whole number from 1"):
+        run("search", "acme/support", "hours", f"--limit={limit}")
+
+
+@pytest.mark.parametrize("command", [("search", "{}", "hours"), ("vectorise", "{}"), ("rebuild_index", "{}")])
+@pytest.mark.parametrize("target", ["acme/", "/support", "acme/support/", "/"])
+def test_a_target_that_names_no_model_is_told_how_to_write_it(support, command, target):
+    with pytest.raises(CommandError, match="Write TENANT/MODEL, such as acme/support"):
+        run(*(part.format(target) for part in command))
+
+
+@pytest.mark.parametrize("command", [("search", "acme", "hours"), ("vectorise", "acme")])
+def test_a_tenant_alone_is_told_to_name_a_model_too(support, command):
+    with pytest.raises(CommandError, match="Write TENANT/MODEL, such as acme/support"):
+        run(*command)
+
+
 @pytest.mark.parametrize("command", [("search", "{}", "hours"), ("vectorise", "{}")])
 @pytest.mark.parametrize(("target", "known"), [("acme/sales", "support"), ("nobody/support", "acme")])
 def test_a_target_that_is_not_there_is_told_with_those_that_are(support, command, target, known):

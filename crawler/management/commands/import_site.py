@@ -14,11 +14,12 @@ from crawler.site import SiteUnreachable
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval
 from models_app.snippets import vector_counts
-from models_app.targets import activated_tenant
-from tenants.reporting import ReportingCommand
+from models_app.targets import activated_tenant, split_target
+from tenants.reporting import ReportingCommand, whole_number
 from tenants.store import tenant_atomic
 
 LISTED = 20
+MOST_PAGES = 1_000_000
 
 
 class Command(ReportingCommand):
@@ -28,10 +29,14 @@ class Command(ReportingCommand):
         super().add_arguments(parser)
         parser.add_argument("target", metavar="TENANT/MODEL")
         parser.add_argument("address", metavar="URL", help="Where to start, such as example.com or example.com/help.")
-        parser.add_argument("--max-pages", type=int, help="Read no more pages than this.")
+        parser.add_argument("--max-pages", type=whole_number(1, MOST_PAGES), help="Read no more pages than this.")
         parser.add_argument("--no-images", action="store_true", help="Leave images out of the snippets.")
         parser.add_argument("--source-url", action="store_true", help="End each snippet with its page's address.")
-        parser.add_argument("--retrieval", choices=Retrieval.values, help="Retrieval of a model that is made.")
+        parser.add_argument(
+            "--retrieval",
+            choices=Retrieval.values,
+            help="Retrieval of a model that is made; one that is there keeps its own.",
+        )
 
     def handle(self, **options):
         super().handle(**options)
@@ -39,13 +44,13 @@ class Command(ReportingCommand):
             raise CommandError(self.job.message, returncode=130 if self.job.state == Import.State.STOPPED else 1)
 
     def report(self, *, target, address, retrieval, **options):
-        slug, _, model_slug = target.partition("/")
+        slug, model_slug = split_target(target)
         chosen = _import_options(options)
         with activated_tenant(slug):
-            model = _model(model_slug, retrieval)
             try:
+                # One transaction: what is refused leaves no new model behind, and no worker is quicker than this one.
                 with tenant_atomic():
-                    # Taken in the transaction that makes it: no worker can be quicker.
+                    model = _model(model_slug, retrieval)
                     self.job = Import.take(new_import(model, address, **chosen).pk)
             except (ImportRunning, SiteUnreachable) as error:
                 raise CommandError(str(error)) from error
@@ -68,16 +73,26 @@ def _perform(job: Import) -> None:
 
 
 def _model(slug: str, retrieval: str | None) -> MLModel:
-    """Return the model of this slug, made with the defaults if there is none."""
+    """Return the model of this slug, made with the defaults if there is none; raises CommandError."""
     model = MLModel.objects.filter(slug=slug).first()
     if model is None:
-        model = MLModel(slug=slug, name=slug.replace("-", " ").capitalize())
-        model.retrieval = retrieval or model.retrieval
-        try:
-            model.full_clean()
-        except ValidationError as error:
-            raise CommandError(f"“{slug}” cannot be a model's name: {' '.join(error.messages)}") from error
-        model.save()
+        return _new_model(slug, retrieval)
+    if retrieval not in (None, model.retrieval):
+        raise CommandError(
+            f"The model “{slug}” is there already, with {model.retrieval} retrieval. Leave --retrieval out, "
+            "or change the retrieval under Behaviour first."
+        )
+    return model
+
+
+def _new_model(slug: str, retrieval: str | None) -> MLModel:
+    model = MLModel(slug=slug, name=slug.replace("-", " ").capitalize())
+    model.retrieval = retrieval or model.retrieval
+    try:
+        model.full_clean()
+    except ValidationError as error:
+        raise CommandError(f"“{slug}” cannot be a model's name: {' '.join(error.messages)}") from error
+    model.save()
     return model
 
 
@@ -85,8 +100,6 @@ def _import_options(options: dict) -> dict:
     """Return those of the import's fields that were given; the others are the model's own."""
     chosen = {}
     if options["max_pages"] is not None:
-        if options["max_pages"] < 1:
-            raise CommandError("--max-pages must be at least 1.")
         chosen["max_pages"] = options["max_pages"]
     if options["no_images"]:
         chosen["import_images"] = False

@@ -5,7 +5,9 @@ from dataclasses import asdict
 from models_app.models import Retrieval
 from models_app.retrieval import LIMIT, retrieve
 from models_app.targets import activated_model
-from tenants.reporting import ReportingCommand
+from tenants.reporting import ReportingCommand, whole_number
+
+MOST_HITS = 1_000
 
 
 class Command(ReportingCommand):
@@ -16,7 +18,9 @@ class Command(ReportingCommand):
         parser.add_argument("target", metavar="TENANT/MODEL")
         parser.add_argument("question")
         parser.add_argument("--retrieval", choices=Retrieval.values, help="instead of the model's own")
-        parser.add_argument("--limit", type=int, default=LIMIT, help="the most hits (default: %(default)s)")
+        parser.add_argument(
+            "--limit", type=whole_number(1, MOST_HITS), default=LIMIT, help="the most hits (default: %(default)s)"
+        )
 
     def report(self, *, target, question, retrieval, limit, **options):
         with activated_model(target) as model:

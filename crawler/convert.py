@@ -12,7 +12,7 @@ from bs4 import Tag
 from crawler.blocks import Block
 from crawler.markdown import plain_words, write_blocks
 from crawler.phrases import PHRASES
-from crawler.reader import HEADINGS, Closer, Reader
+from crawler.reader import Closer, Reader, has_heading
 from crawler.select import Content, is_text
 from crawler.structures import STRUCTURES, open_heading
 
@@ -56,7 +56,7 @@ def _read(root: Tag, reader: Reader, left_out_ids: Set[int]) -> list[Block]:
 def _begin(tag: Tag, reader: Reader) -> Closer | None:
     """Begin an element by its role or its name; return what ends it, or None if its content has been dealt with."""
     role = tag.get("role")
-    if role == "heading" and tag.find(HEADINGS) is None:
+    if role == "heading" and not has_heading(tag):
         return open_heading(reader, tag)
     begin = _MEANINGS.get(tag.name)
     closer = begin(reader, tag) if begin else _nothing

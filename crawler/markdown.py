@@ -12,15 +12,20 @@ from crawler.tables import is_layout, write_table
 READER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 """The Markdown we write and read: CommonMark with tables and strikethrough, and without raw HTML."""
 
+_BLOCK_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
+
 
 def plain_words(markdown: str) -> str:
     """Return the words a reader of the rendered Markdown sees, one blank between them; no image, no address."""
     words: list[str] = []
-    for token in READER.parse(markdown):
+    references: dict = {}
+    for token in _BLOCK_READER.parse(markdown, references):
         if token.type in ("fence", "code_block"):
             words += token.content.split()
         elif token.type == "inline":
-            words += "".join(map(_visible_text, token.children or ())).split()
+            # Line by line: the tokens of a large page all at once keep the garbage collector busy for longer than us.
+            pieces = READER.inline.parse(token.content, READER, references, [])
+            words += "".join(map(_visible_text, pieces)).split()
     return " ".join(words)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from crawler.blocks import SPACE, Mark, Run
-from crawler.reader import HEADINGS, Closer, Reader
+from crawler.reader import Closer, Reader, has_heading
 from crawler.select import absolute_url
 
 _MARKS = {
@@ -48,7 +48,7 @@ def open_link(reader: Reader, tag) -> Closer:
     if reader.runs and any(mark.kind == "link" for mark in reader.runs[-1].marks):
         reader.add_run(SPACE)
     title = str(tag.get("title") or "")
-    link = reader.link(address, title if title != text else "", tag.find(HEADINGS) is not None)
+    link = reader.link(address, title if title != text else "", has_heading(tag))
     return reader.counted("link", reader.marked(link))
 
 

@@ -17,6 +17,11 @@ HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _DEEPEST_STRUCTURE = 18
 
 
+def has_heading(tag) -> bool:
+    """Return whether a heading stands somewhere in the element; much faster than a search by a list of names."""
+    return any(node.name in HEADINGS for node in tag.descendants)
+
+
 class Frame:
     """An open structure that gathers blocks: "page", "list", "item", "quote", "table", "cell" or "heading"."""
 

@@ -530,3 +530,9 @@ def test_no_letter_of_real_pages_is_lost(shared):
         found = iter(re.sub(r"[\W_]", "", plain_words(to_markdown(content))))
         missing = next((letter for letter in _visible_letters(content) if letter not in found), None)
         assert missing is None, f"{row['id']}: {missing} and what follows"
+
+
+def test_plain_words_are_what_a_reader_sees_whatever_the_marks():
+    line = "# A *b*\n\n[c][x] ![no](u) \\* &amp; ~~d~~\ne"
+    markdown = f"{line}\n\n| f | `g` |\n| - | - |\n| h | |\n\n```\ni  j\n```\n\n[x]: http://e.t"
+    assert plain_words(markdown) == "A b c * & d e f g h i j"

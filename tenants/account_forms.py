@@ -1,6 +1,9 @@
 """The forms of signing up and in: allauth's, with our words beside the fields instead of inside them."""
 
 from allauth.account import forms as allauth_forms
+from allauth.core import context
+
+from tenants.accounts import pending_invitation
 
 ADVICE = "At least 8 characters, not only digits, and none of the passwords everybody uses."
 LABELS = {
@@ -36,8 +39,18 @@ class LoginForm(PlainFields, allauth_forms.LoginForm):
 
 
 class SignupForm(PlainFields, allauth_forms.SignupForm):
+    """Who comes by an invitation signs up with the invited address and no other."""
+
     advised = "password1"
     focused = "email"
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        invitation = pending_invitation(context.request)
+        if invitation is not None:
+            email = self.fields["email"]
+            email.disabled, self.initial["email"] = True, invitation.email
+            email.help_text = f"Your invitation to {invitation.tenant.name} is for this address."
 
 
 class AddEmailForm(PlainFields, allauth_forms.AddEmailForm):

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.urls import reverse
 
 from tenants import invitations
+from tenants.models import Invitation
 from tenants.public_addresses import LOOPBACK_NAMES
 
 PENDING_INVITATION = "invitation"  # in the session: the token that a person without a login has said yes to
@@ -24,7 +25,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request):
         if settings.SITEWISE_SIGNUP_OPEN:
             return True
-        return invitations.find_open(request.session.get(PENDING_INVITATION, "")) is not None
+        return pending_invitation(request) is not None
 
     def post_login(self, request, user, **options):
         membership = _accept_pending(request, user)
@@ -41,6 +42,11 @@ class AccountAdapter(DefaultAccountAdapter):
         except (SMTPException, OSError):
             logger.exception("The e-mail %s to %s could not be sent.", template_prefix, email)
             messages.error(self.request, "The e-mail could not be sent just now. Try again in a while.")
+
+
+def pending_invitation(request) -> Invitation | None:
+    """Return the invitation that this visitor has said yes to, while it can be accepted."""
+    return invitations.find_open(request.session.get(PENDING_INVITATION, ""))
 
 
 def display_name(user) -> str:
@@ -61,8 +67,13 @@ def own_address(address: str) -> str:
 
 
 def _accept_pending(request, user):
-    invitation = invitations.find_open(request.session.pop(PENDING_INVITATION, ""))
-    membership = invitations.accept(invitation, user) if invitation is not None else None
+    invitation = pending_invitation(request)
+    request.session.pop(PENDING_INVITATION, None)
+    try:
+        membership = invitations.accept(invitation, user) if invitation is not None else None
+    except invitations.OtherAddress as error:
+        messages.error(request, str(error))
+        return None
     if membership is not None:
         messages.success(request, f"You are now a member of {membership.tenant.name}.")
     return membership

@@ -1,4 +1,4 @@
-"""Invitations by e-mail: made and sent by owners, accepted by whoever holds the link, with or without an account."""
+"""Invitations by e-mail: made and sent by owners, accepted with the link by a person of the invited address alone."""
 
 from smtplib import SMTPException
 
@@ -15,6 +15,16 @@ MOST_OPEN = 50  # a workspace sends no more: it is no way to mail strangers
 
 class MailNotSent(Exception):
     """The invitation stands, but its e-mail did not go out."""
+
+
+class OtherAddress(Exception):
+    """The invitation is for another e-mail address than the person's: a link that went astray opens nothing."""
+
+    def __init__(self, invitation: Invitation, user):
+        super().__init__(
+            f"The invitation to {invitation.tenant.name} is for {invitation.email}, and you are logged in as "
+            f"{user.email or user.username}. To join, log out and open its link again."
+        )
 
 
 def invite(tenant: Tenant, email: str, role: Role) -> Invitation:
@@ -55,11 +65,18 @@ def find_open(token: str) -> Invitation | None:
     return invitation if invitation is not None and invitation.is_open else None
 
 
+def is_for(invitation: Invitation, user) -> bool:
+    """Return whether the invitation was made for this person's e-mail address, in whatever case it is written."""
+    return user.email.casefold() == invitation.email.casefold()
+
+
 def accept(invitation: Invitation, user) -> Membership | None:
-    """Make the user a member and use the invitation up; None when somebody else used it meanwhile.
+    """Make the user a member and use the invitation up; None when it was used up meanwhile. Raises OtherAddress.
 
     Who is a member already stays what they are: a link must not take a role away.
     """
+    if not is_for(invitation, user):
+        raise OtherAddress(invitation, user)
     with transaction.atomic():  # noqa: TID251  the control database
         if not Invitation.objects.filter(pk=invitation.pk).delete()[0]:
             return None

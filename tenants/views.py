@@ -59,10 +59,17 @@ def invitation_page(request, token):
     invitation = invitations.find_open(token)
     if invitation is None:
         return render(request, "pages/invitation_gone.html", status=404)
-    if request.method == "POST":
-        return _join(request, invitation) if request.user.is_authenticated else _join_after_login(request, invitation)
+    if request.method == "POST" and not request.user.is_authenticated:
+        return _join_after_login(request, invitation)
+    if request.method == "POST" and invitations.is_for(invitation, request.user):
+        return _join(request, invitation)
+    return _invitation(request, invitation, status=403 if request.method == "POST" else 200)
+
+
+def _invitation(request: HttpRequest, invitation, status: int):
     context = {"invitation": invitation, "role": Role(invitation.role), "membership": _membership(request, invitation)}
-    return render(request, "pages/invitation_page.html", context)
+    context["is_for_user"] = request.user.is_authenticated and invitations.is_for(invitation, request.user)
+    return render(request, "pages/invitation_page.html", context, status=status)
 
 
 def _join(request: HttpRequest, invitation):

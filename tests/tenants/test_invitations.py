@@ -1,4 +1,4 @@
-"""Invitations: who holds the link joins, once, in time, and keeps a role they have already."""
+"""Invitations: the invited person joins with the link, once, in time, and keeps a role they have already."""
 
 from datetime import timedelta
 
@@ -22,12 +22,26 @@ def invited(acme, email="bo@acme.test", role=Role.EDITOR):
     return invitations.invite(acme, email, role)
 
 
-def test_an_invitation_is_accepted_once(acme, gil, ray):
-    invitation = invited(acme)
+@pytest.mark.parametrize("email", ["gil@globex.test", "Gil@GLOBEX.test"])
+def test_an_invitation_is_accepted_once(acme, gil, email):
+    invitation = invited(acme, email)
     membership = invitations.accept(invitation, gil)
     assert (membership.tenant, membership.user, membership.role) == (acme, gil, Role.EDITOR)
     assert invitations.find_open(invitation.token) is None
-    assert invitations.accept(invitation, ray) is None
+    assert invitations.accept(invitation, gil) is None
+
+
+def test_an_address_is_the_same_in_whatever_case_an_account_was_made_with_it(acme, django_user_model):
+    bo = django_user_model.objects.create_user(username="bo", email="Bo@Acme.test")
+    assert invitations.accept(invited(acme, "bo@acme.test"), bo).user == bo
+
+
+def test_a_link_that_went_astray_lets_nobody_in_and_stays_open(acme, gil):
+    invitation = invited(acme, role=Role.OWNER)
+    with pytest.raises(invitations.OtherAddress, match=r"for bo@acme\.test.*as gil@globex\.test"):
+        invitations.accept(invitation, gil)
+    assert not Membership.objects.filter(tenant=acme).exists()
+    assert invitations.find_open(invitation.token) == invitation
 
 
 def test_an_address_is_invited_in_one_spelling_and_one_invitation(acme):
@@ -46,8 +60,9 @@ def test_a_member_is_not_invited_again(acme, ann, email):
 
 
 def test_a_member_who_accepts_keeps_the_role_they_have(acme, ann):
-    membership = invitations.accept(invited(acme, role=Role.READER), ann)
-    assert membership.role == Role.OWNER
+    invitation = invited(acme, role=Role.READER)
+    ann.email = invitation.email  # changed since
+    assert invitations.accept(invitation, ann).role == Role.OWNER
     assert Membership.objects.filter(tenant=acme).count() == 1
 
 

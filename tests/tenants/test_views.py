@@ -142,15 +142,42 @@ def test_a_person_with_a_login_joins(browse, bo, invitation):
 
 def test_a_link_used_twice_is_gone(browse, bo, gil, invitation):
     browse(bo).post(link(invitation))
-    for response in (browse(gil).post(link(invitation)), browse(gil).get(link(invitation))):
+    for response in (browse(bo).post(link(invitation)), browse(gil).get(link(invitation))):
         assert response.status_code == 404
         assert "not valid any more" in response.content.decode()
     assert not Membership.objects.filter(user=gil, tenant__slug="acme").exists()
 
 
-def test_who_is_logged_in_under_another_address_is_told(browse, gil, invitation):
-    page = browse(gil).get(link(invitation)).content.decode()
-    assert "bo@example.test" in page and "you are logged in as gil@globex.test" in page
+def test_who_is_logged_in_under_another_address_is_told_and_does_not_join(browse, gil, invitation):
+    client = browse(gil)
+    asked, refused = client.get(link(invitation)), client.post(link(invitation))
+    assert (asked.status_code, refused.status_code) == (200, 403)
+    for page in (asked.content.decode(), refused.content.decode()):
+        assert "bo@example.test" in page and "you are logged in as gil@globex.test" in page
+    assert not Membership.objects.filter(user=gil, tenant__slug="acme").exists()
+    left = client.post("/accounts/logout/", {"next": link(invitation)})
+    assert left["Location"] == link(invitation)
+    assert "Sign up and join" in client.get(link(invitation)).content.decode()
+
+
+def test_who_logs_in_under_another_address_does_not_join_and_is_told(gil, invitation):
+    client = Client()
+    client.post(link(invitation), {"way": "login"})
+    client.post("/accounts/login/", {"login": "gil@globex.test", "password": "gilgil-pass"})
+    assert not Membership.objects.filter(user=gil, tenant__slug="acme").exists()
+    assert "is for bo@example.test" in client.get("/workspaces/").content.decode()
+    assert invitations.find_open(invitation.token) == invitation
+
+
+def test_who_signs_up_by_an_invitation_gets_the_invited_address(invitation, django_user_model):
+    client = Client()
+    client.post(link(invitation), {"way": "signup"})
+    secret = "a-long-enough-secret"
+    client.post("/accounts/signup/", {"email": "eve@example.test", "password1": secret, "password2": secret})
+    assert [user.email for user in django_user_model.objects.filter(memberships__tenant__slug="acme")] == [
+        "bo@example.test"
+    ]
+    assert not django_user_model.objects.filter(email="eve@example.test").exists()
 
 
 def test_a_member_is_told_that_they_are_one(browse, ann, invitation):

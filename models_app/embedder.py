@@ -11,8 +11,8 @@ import numpy as np
 from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from models_app.llm import ProviderError, Reason, connected, own_key, send_adapted, with_one_retry
-from models_app.model_files import ModelFilesMissing
+from models_app.llm import NotSpoken, ProviderError, Reason, ask_whole, connected, own_key, with_one_retry
+from models_app.model_files import FETCH_COMMAND, ModelFilesMissing
 from models_app.models import LOCAL_EMBEDDING, MLModel
 from models_app.tokens import count_tokens, truncate_to_tokens
 from tenants.addresses import AddressPolicy, operators_policy, provider_policy
@@ -136,7 +136,7 @@ def _ask_locally(ask: Callable[["LocalEmbedder"], Answer]) -> Answer:
     except ModelFilesMissing as error:
         raise EmbeddingError(Reason.NOT_SET, str(error)) from error
     except Exception as error:  # onnxruntime's errors share no class of their own
-        message = f"The local embedding model does not run ({type(error).__name__}): run `manage.py fetch_models`."
+        message = f"The local embedding model does not run ({type(error).__name__}): run `{FETCH_COMMAND}`."
         raise EmbeddingError(Reason.AWAY, message) from error
 
 
@@ -182,7 +182,9 @@ async def _embed_batch(service: _Service, texts: list[str]) -> np.ndarray:
         async with connected(service.base_url, service.key, service.policy, deadline) as client:
             # The client asks for base64 unless told otherwise, which not every server knows.
             request["encoding_format"] = "float"
-            answer = await send_adapted(client.embeddings.create, request, deadline)
+            answer = await ask_whole(client, client.embeddings.create, request, deadline)
+        if not isinstance(answer.get("data"), list):
+            raise NotSpoken(service.base_url)
         for index, row in _read_rows(answer, len(missing)):
             rows[missing[index]] = row
         if len(rows) < len(texts):
@@ -192,10 +194,9 @@ async def _embed_batch(service: _Service, texts: list[str]) -> np.ndarray:
     return _unit_rows([rows[position] for position in range(len(texts))], service.space)
 
 
-def _read_rows(answer, count: int) -> Iterator[tuple[int, np.ndarray]]:
+def _read_rows(answer: dict, count: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield each vector with the index the server gave it: its place in the list says nothing."""
-    parts = answer.to_dict(warnings=False).get("data") if hasattr(answer, "to_dict") else None
-    for part in parts if isinstance(parts, list) else ():
+    for part in answer["data"]:
         index = part.get("index") if isinstance(part, dict) else None
         if not isinstance(index, int) or not 0 <= index < count:
             raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent a vector that belongs to no text.")

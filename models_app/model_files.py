@@ -153,9 +153,9 @@ def embedder_files() -> EmbedderFiles:
     files = EmbedderFiles(folder / WEIGHTS.name, built / NETWORK_NAME, built / PIECE_INDEX_NAME)
     for path in (files.weights, *(built / name for name in BUILT_NAMES)):
         if not path.is_file():
-            raise ModelFilesMissing(f"The embedding model lacks {path}. Run: {FETCH_COMMAND}")
+            raise ModelFilesMissing(f"The embedding model lacks {path}: run `{FETCH_COMMAND}`.")
     if files.weights.stat().st_size != WEIGHTS.n_bytes:
-        raise ModelFilesMissing(f"{files.weights} is not {WEIGHTS.n_bytes} bytes long. Run: {FETCH_COMMAND}")
+        raise ModelFilesMissing(f"{files.weights} is not {WEIGHTS.n_bytes:,} bytes long: run `{FETCH_COMMAND}`.")
     return files
 
 

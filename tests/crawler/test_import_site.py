@@ -80,6 +80,15 @@ def test_vectors_are_made_at_the_end_unless_the_model_is_keyword(acme, website, 
     assert "2 with a vector" in report["message"]
 
 
+def test_vectors_that_could_not_be_made_are_told_with_the_command_that_makes_them(acme, website, settings, capsys):
+    settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_MODEL = "http://127.0.0.1:9/v1", "tiny"
+    with pytest.raises(CommandError, match="vectors are still missing"):
+        call_command("import_site", "acme/support", website.url("/"))
+    assert "2  vectors to make: run `python manage.py vectorise acme/support`" in capsys.readouterr().out
+    import_site("acme/words", website)
+    assert "vectors to make" not in capsys.readouterr().out
+
+
 def test_options_reach_the_import(acme, website):
     import_site("acme/support", website, "--max-pages", "1", "--no-images", "--source-url")
     with activated(acme):

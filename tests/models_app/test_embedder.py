@@ -55,7 +55,7 @@ def test_missing_model_files_say_what_to_run(support, settings, tmp_path):
     from models_app.local_embedder import local_embedder
 
     local_embedder.cache_clear()
-    with pytest.raises(EmbeddingError, match="fetch_models"):
+    with pytest.raises(EmbeddingError, match=r"lacks .*: run `python manage\.py fetch_models`\.$"):
         embed_question(support, "When do you open?")
 
 
@@ -136,6 +136,22 @@ def test_a_text_that_is_left_out_twice_is_an_error(model, server):
 def test_what_is_no_vector_is_refused(model, server, reply):
     server.will(reply, reply)
     assert failure_of(model, ["one"]).reason == Reason.BROKEN_ANSWER
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body="<!doctype html>", headers={"Content-Type": "text/html"}),
+        Reply(body="null"),
+        Reply(body='{"data": [{"em'),
+        Reply(body={"hello": "world"}),
+    ],
+    ids=["a page", "null", "broken JSON", "other JSON"],
+)
+def test_a_base_url_at_which_no_embedding_api_answers_is_named(model, server, reply):
+    server.will(reply, reply)
+    error = failure_of(model, ["one"])
+    assert "127.0.0.1" in str(error) and "usually ends in /v1" in str(error)
 
 
 def test_vectors_of_another_dimension_are_refused(model, server):

@@ -56,7 +56,7 @@ class Command(ReportingCommand):
                 raise CommandError(str(error)) from error
             started = time.monotonic()
             _perform(self.job)
-            return _report(self.job, time.monotonic() - started)
+            return {"target": target, **_report(self.job, time.monotonic() - started)}
 
     def as_text(self, report):
         return _as_text(report)
@@ -135,6 +135,7 @@ def _report(job: Import, seconds: float) -> dict:
         "pages": job.pages_by_state(),
         "snippets": snippets,
         "vectors": with_vector,
+        "vectors_to_make": snippets - with_vector if job.model.needs_vectors else 0,
         "seconds": round(seconds, 1),
         "notes": job.notes,
         "skipped": _troubled(job, Page.State.SKIPPED),
@@ -150,6 +151,9 @@ def _troubled(job: Import, state: str) -> list[dict]:
 def _as_text(report: dict) -> str:
     lines = [f"{count:>6,}  {Page.State(state).label}" for state, count in report["pages"].items()]
     lines.append(f"{report['snippets']:>6,}  snippets in the model, {report['vectors']:,} with their vector")
+    if report["vectors_to_make"]:
+        command = f"python manage.py vectorise {report['target']}"
+        lines.append(f"{report['vectors_to_make']:>6,}  vectors to make: run `{command}`")
     lines.append(f"{report['seconds']:>6,}  seconds")
     lines += [f"Note: {note}" for note in report["notes"]]
     for kind in ("skipped", "failed"):

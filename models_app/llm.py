@@ -71,6 +71,15 @@ class LLMError(ProviderError):
     """The LLM gave no answer, or not all of it."""
 
 
+class NotSpoken(Exception):
+    """What answers at a base URL does not speak OpenAI's protocol: a website's page, as a rule, at a wrong address."""
+
+    def __init__(self, base_url: str):
+        host = urlsplit(base_url).hostname
+        hint = "check the provider's base URL, which usually ends in /v1."
+        super().__init__(f"what {host} sent is not of OpenAI's API; {hint}")
+
+
 @dataclass(frozen=True)
 class Provider:
     """Where an LLM is, how much it holds, and what may be reached for it."""
@@ -135,7 +144,7 @@ async def stream_answer(
             async with aclosing(_read_stream(provider, request, reader, deadline)) as texts:
                 async for text in texts:
                     yield Piece(text)
-            yield _complete(reader)
+            yield _complete(reader, provider)
             return
         except FOREIGN_ERRORS as error:
             failure = failure_of(error, LLMError, "The LLM")
@@ -156,8 +165,10 @@ async def _read_stream(provider: Provider, request: dict, reader: AnswerReader, 
             yield text
 
 
-def _complete(reader: AnswerReader) -> Ending:
+def _complete(reader: AnswerReader, provider: Provider) -> Ending:
     ending = reader.ending()
+    if not reader.has_read_a_choice:
+        raise NotSpoken(provider.base_url)
     if not reader.finish_reason:
         raise LLMError(Reason.BROKEN_ANSWER, "The LLM broke off in the middle of its answer.")
     if not ending.text.strip():
@@ -188,8 +199,10 @@ async def _complete_json(provider: Provider, messages: list[dict], schema: dict,
 
     async def ask(deadline: float) -> dict:
         async with connected(provider.base_url, provider.key, provider.policy, deadline) as client:
-            answer = await send_adapted(client.chat.completions.create, request, deadline)
-        return _read_json(_plain(answer), schema)
+            answer = await ask_whole(client, client.chat.completions.create, request, deadline)
+        if not isinstance(answer.get("choices"), list):
+            raise NotSpoken(provider.base_url)
+        return _read_json(answer, schema)
 
     return await with_one_retry(ask, timeout_seconds, LLMError, "The LLM")
 
@@ -249,6 +262,14 @@ async def send_adapted(create: Callable, request: dict, deadline: float):
                 raise
 
 
+async def ask_whole(client: AsyncOpenAI, create: Callable, request: dict, deadline: float) -> dict:
+    """Return what send_adapted does, of an answer in one piece and as a dictionary; raises NotSpoken for no JSON."""
+    try:
+        return _plain(await send_adapted(create, request, deadline))
+    except json.JSONDecodeError:
+        raise NotSpoken(str(client.base_url)) from None
+
+
 def _adapt(request: dict, complaint: str) -> bool:
     """Change the request by one option that the complaint names; returns False when there is none."""
     complaint = complaint.lower()
@@ -278,6 +299,7 @@ def _plain(answer) -> dict:
 
 
 FOREIGN_ERRORS = (
+    NotSpoken,
     openai.OpenAIError,
     httpx2.InvalidURL,
     AddressRefused,
@@ -301,6 +323,8 @@ def failure_of(error: Exception, error_class: type[ProviderError], service: str)
     """Return our own error for a foreign one; of the provider's words nothing is kept."""
     if isinstance(error, ProviderError):
         return error
+    if isinstance(error, NotSpoken):
+        return error_class(Reason.BROKEN_ANSWER, f"{service} did not answer: {error}")
     reason, message = _meaning_of(error)
     return error_class(reason, message.format(service))
 

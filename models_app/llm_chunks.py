@@ -34,12 +34,14 @@ class AnswerReader:
         self._raw: list[str] = []
         self._usage: dict = {}
         self.finish_reason = ""
+        self.has_read_a_choice = False
         self.has_shown_text = False
 
     def add(self, chunk: dict) -> str:
         """Return the text that this chunk lets show."""
         self._usage = _mapping(chunk.get("usage")) or self._usage
         choice = first_choice(chunk)
+        self.has_read_a_choice = self.has_read_a_choice or bool(choice)
         self.finish_reason = choice.get("finish_reason") or self.finish_reason
         delta = _mapping(choice.get("delta"))
         text = content_text(delta)

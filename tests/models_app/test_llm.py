@@ -26,6 +26,19 @@ MESSAGES = [{"role": "user", "content": "Hello"}]
 SCHEMA = {"type": "object", "properties": {"title": {"type": "string", "maxLength": 80}}, "required": ["title"]}
 
 
+NO_PROTOCOL = pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(body="<!doctype html><h1>Welcome</h1>", headers={"Content-Type": "text/html"}),
+        Reply(body="null"),
+        Reply(body='{"choices": [{"mess'),
+        Reply(body={"hello": "world"}),
+        Reply(body=""),
+    ],
+    ids=["a page", "null", "broken JSON", "other JSON", "nothing"],
+)
+
+
 @pytest.fixture
 def server():
     with OpenAIServer() as running:
@@ -102,6 +115,21 @@ async def test_an_error_after_text_is_neither_retried_nor_shown(server, provider
     assert (text, len(server.requests)) == ("You can ", 1)
     for word in case("S05")["expected"]["not_contains_in_answer"]:
         assert word not in f"{text} {error}"
+
+
+@NO_PROTOCOL
+async def test_a_base_url_at_which_no_llm_answers_is_told_from_an_answer_that_broke_off(server, provider, reply):
+    server.will(reply, reply)
+    error, _ = await failure_of(provider)
+    assert error.reason == Reason.BROKEN_ANSWER
+    assert "127.0.0.1" in str(error) and "usually ends in /v1" in str(error)
+
+
+@NO_PROTOCOL
+def test_so_is_one_that_is_asked_for_json(server, provider, reply):
+    server.will(reply, reply)
+    with pytest.raises(LLMError, match=r"127\.0\.0\.1.*usually ends in /v1"):
+        complete_json(provider, MESSAGES, SCHEMA)
 
 
 async def test_two_failures_before_any_text_end_it(server, provider):

@@ -128,6 +128,11 @@ CSRF_TRUSTED_ORIGINS = [f"{_site.scheme}://{_site.netloc}"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SECURE_HSTS_SECONDS = 31_536_000 if IS_HTTPS else 0
+SILENCED_SYSTEM_CHECKS = [
+    "security.W005",  # HSTS for all subdomains: what runs on those is not ours to decide about
+    "security.W008",  # the redirect to HTTPS: the TLS proxy's, and it may ask over HTTP whether the application is up
+    "security.W021",  # HSTS in browsers' built-in lists: the same, and it cannot be taken back for months
+]
 # Proxy headers are believed only where the installation says that it stands behind a TLS proxy.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_HTTPS else None
 SECURE_REFERRER_POLICY = "same-origin"
@@ -324,6 +329,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 
 # --- Log -----------------------------------------------------------------------------------------
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LOG_LEVEL = _text("SITEWISE_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING or ERROR", validate.OneOf(LOG_LEVELS))
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -331,8 +337,17 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
     # It logs whole addresses, and a provider's may carry its key.
     "loggers": {"httpx2": {"level": "WARNING"}},
-    "root": {
-        "handlers": ["console"],
-        "level": _text("SITEWISE_LOG_LEVEL", "WARNING", "DEBUG, INFO, WARNING or ERROR", validate.OneOf(LOG_LEVELS)),
-    },
+    "root": {"handlers": ["console"], "level": LOG_LEVEL},
 }
+if LOG_LEVEL in ("WARNING", "ERROR"):
+    # Django logs every request that is refused, and each 502, which tells the caller of a provider's failure and stands
+    # in History with its reason. Scanners that guess addresses and hosts are seen from INFO on, our own errors always.
+    _ours = {
+        "()": "django.utils.log.CallbackFilter",
+        "callback": lambda record: getattr(record, "status_code", None) != 502,
+    }
+    LOGGING["filters"] = {"ours": _ours}
+    LOGGING["loggers"] |= {
+        "django.request": {"level": "ERROR", "filters": ["ours"]},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+    }

@@ -27,12 +27,32 @@ SHOW = (
 )
 
 
-def read(folder, **variables):
-    """Return the ended process that reads the settings with these variables and prints them."""
+# Answers as Django logs them: not found, a foreign host, a provider that failed, a broken store, an error of ours.
+ANSWER = """
+import django
+django.setup()
+from django.core.handlers.exception import response_for_exception
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
+from django.utils.log import log_response
+print(Client().get("/v1/nowhere", headers={"host": "127.0.0.1"}).status_code)
+print(Client().get("/v1/nowhere", headers={"host": "evil.test"}).status_code)
+request = RequestFactory().get("/v1/away", headers={"host": "127.0.0.1"})
+for status, reason in ((502, "Bad Gateway"), (503, "Service Unavailable")):
+    log_response("%s: %s", reason, request.path, response=HttpResponse(status=status), request=request)
+try:
+    raise RuntimeError("out of luck")
+except RuntimeError as error:
+    print(response_for_exception(request, error).status_code)
+"""
+
+
+def read(folder, script=SHOW, **variables):
+    """Return the ended process that runs the script, which prints the settings, with these variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SITEWISE_", "CELERY_"))}
     places = {"SITEWISE_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "config.settings"}
     return subprocess.run(
-        [sys.executable, "-c", SHOW],
+        [sys.executable, "-c", script],
         cwd=PROJECT,
         env=environment | places | variables,
         capture_output=True,
@@ -83,6 +103,35 @@ def test_the_secret_is_made_once_and_kept_from_others(tmp_path):
     assert first["SECRET_KEY"] == second["SECRET_KEY"] and len(first["SECRET_KEY"]) >= 50
     assert (tmp_path / "secret_key").stat().st_mode & 0o077 == 0
     assert settings_with(tmp_path, SITEWISE_SECRET_KEY="x" * 40)["SECRET_KEY"] == "x" * 40
+
+
+def test_what_is_refused_is_no_news_to_the_log_and_an_error_keeps_its_traceback(tmp_path):
+    done = read(tmp_path, ANSWER)
+    assert done.stdout.split() == ["404", "400", "500"], done.stderr
+    first, second, *_, last = done.stderr.strip().splitlines()
+    assert "ERROR django.request: Service Unavailable: /v1/away" in first
+    assert "ERROR django.request: Internal Server Error: /v1/away" in second
+    assert last == "RuntimeError: out of luck"
+    assert "evil.test" not in done.stderr and done.stderr.count("Traceback") == 1
+
+
+def test_what_is_refused_is_logged_from_info_on(tmp_path):
+    logged = read(tmp_path, ANSWER, SITEWISE_LOG_LEVEL="INFO").stderr
+    assert all(said in logged for said in ("Not Found: /v1/nowhere", "evil.test", "Bad Gateway: /v1/away"))
+
+
+def test_an_https_installation_passes_djangos_check_of_a_deployment(tmp_path):
+    variables = {"SITEWISE_DATA_DIR": str(tmp_path), "SITEWISE_URL": "https://chat.example.com"}
+    variables |= {"DJANGO_ALLOW_ASYNC_UNSAFE": ""}  # the browser tests set it
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=PROJECT,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_provider_hosts_are_a_list_of_names(tmp_path):

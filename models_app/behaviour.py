@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django import forms
 from django.core.exceptions import ValidationError
 
+from models_app.forms import read_website
 from models_app.models import LOCAL_EMBEDDING, MLModel
 from tenants.addresses import AddressRefused, provider_policy, refuse_url
 from tenants.models import Role
@@ -161,6 +162,9 @@ class BehaviourForm(forms.ModelForm):
         if MLModel.objects.filter(slug=slug).exclude(pk=self.instance.pk).exists():
             raise ValidationError(f"There is a model “{slug}” already.")
         return slug
+
+    def clean_website(self):
+        return read_website(self.cleaned_data["website"])
 
     def clean_provider_base_url(self):
         url = self.cleaned_data["provider_base_url"].rstrip("/")

@@ -5,8 +5,20 @@ from django.core.exceptions import ValidationError
 from django.utils.text import slugify
 
 from models_app.models import MLModel, TrainingSnippet
+from tenants.addresses import AddressRefused, crawler_policy, refuse_url
 
 LONGEST_SNIPPET_CHARACTERS = 200_000
+
+
+def read_website(typed: str) -> str:
+    """Return a website's address as it was typed, with or without http(s)://; raises ValidationError for others."""
+    typed = typed.strip()
+    if typed:
+        try:
+            refuse_url(typed if "://" in typed else f"https://{typed.lstrip('/')}", crawler_policy())
+        except AddressRefused as error:
+            raise ValidationError(f"This is no address of a website that can be imported: {error}") from error
+    return typed
 
 
 class NewModelForm(forms.ModelForm):
@@ -34,6 +46,9 @@ class NewModelForm(forms.ModelForm):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.fields["slug"].required = False
+
+    def clean_website(self):
+        return read_website(self.cleaned_data["website"])
 
     def clean_slug(self):
         length = MLModel._meta.get_field("slug").max_length

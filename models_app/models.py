@@ -7,6 +7,7 @@ from django.db import models
 
 from models_app.jobs import Job
 from tenants import secrets
+from tenants.models import refuse_unprintable
 
 SPLIT_SHARE = 0.8  # of Max context tokens: a page below it is one snippet (product rule)
 LOCAL_EMBEDDING = "multilingual-e5-small"
@@ -22,7 +23,7 @@ class MLModel(models.Model):
     """One chatbot and its behaviour. The defaults are the product's; every knob is edited in the Behaviour dialog."""
 
     slug = models.SlugField(max_length=60, unique=True)
-    name = models.CharField(max_length=100)
+    name = models.CharField(max_length=100, validators=[refuse_unprintable])
     created_at = models.DateTimeField(auto_now_add=True)
 
     retrieval = models.CharField(max_length=10, choices=Retrieval.choices, default=Retrieval.SEMANTIC)

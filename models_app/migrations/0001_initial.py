@@ -2,6 +2,7 @@
 
 import django.core.validators
 import django.db.models.deletion
+import tenants.models
 from django.db import migrations, models
 
 
@@ -18,7 +19,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('slug', models.SlugField(max_length=60, unique=True)),
-                ('name', models.CharField(max_length=100)),
+                ('name', models.CharField(max_length=100, validators=[tenants.models.refuse_unprintable])),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('retrieval', models.CharField(choices=[('semantic', 'Semantic: by meaning (embeddings)'), ('keyword', 'Keyword: by words (BM25)'), ('hybrid', 'Hybrid: both, fused')], default='semantic', max_length=10)),
                 ('threshold', models.FloatField(default=0.3, validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(1)])),

@@ -137,6 +137,14 @@ def test_a_changed_knob_is_saved_and_others_are_told(support, ann_browser):
         ("retrieval", "magic"),
         ("slug", "not a slug"),
         ("name", ""),
+        ("name", "Sup\u202eport"),
+        ("name", "Support\nBcc: x"),
+        ("website", "javascript:alert(1)"),
+        ("website", "data:text/html,x"),
+        ("website", "mailto:bo@acme.test"),
+        ("website", "ftp://example.com"),
+        ("website", "my website"),
+        ("website", "http://10.0.0.8/"),
         ("input_price", "-2"),
         ("context_window", "12"),
         ("provider_base_url", "ftp://example.com"),
@@ -170,6 +178,26 @@ def test_the_provider_key_is_stored_encrypted_and_never_shown(support, ann_brows
     assert "sk-very-secret" not in support.provider_key_encrypted
     assert "sk-very-secret" not in page
     assert "A key is set" in page
+
+
+@pytest.mark.parametrize(
+    "website", ["example.com", "example.com/help", "HTTP://Example.com:8080/", "", "bücher.example"]
+)
+def test_a_website_is_kept_as_it_is_typed(support, ann_browser, website):
+    support.website = "old.example"
+    support.save()
+    sent = behaviour_fields(support, website=f" {website}")
+    assert ann_browser.post(address("behaviour", "support"), sent, headers=HTMX).status_code == 204
+    support.refresh_from_db()
+    assert support.website == website
+
+
+@pytest.mark.parametrize("bad", [{"website": "javascript:alert(1)"}, {"name": "Sup\u202eport"}])
+def test_a_new_model_is_checked_in_the_same_way(acme_store, ann_browser, bad):
+    sent = {"name": "Support", "slug": "support", "website": ""} | bad
+    page = ann_browser.post(address("model_new"), sent, headers=HTMX).content.decode()
+    assert f'id="id_{next(iter(bad))}_error"' in page
+    assert not MLModel.objects.exists()
 
 
 def test_the_names_of_an_own_provider_and_the_local_model_are_taken(support, ann_browser):

@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
-from rest_framework.exceptions import MethodNotAllowed, PermissionDenied
+from rest_framework.exceptions import AuthenticationFailed, MethodNotAllowed, PermissionDenied
 
 from chat.answer import Asked, answer_question, whole_answer
 from chat.api_errors import ApiError, ModelNotFound, UnknownAddress, api_error_of
@@ -22,6 +22,7 @@ from tenants.models import ApiKey
 from tenants.origins import is_allowed_origin
 
 PREFLIGHT_SECONDS = 600
+BEFORE_THE_KEY = (AuthenticationFailed, MethodNotAllowed)  # refusals that come before a key speaks for the origin
 
 ApiView = Callable[..., Awaitable[HttpResponseBase]]
 
@@ -48,6 +49,8 @@ def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView
                 response = await view(request, caller, **parts)
             except Exception as error:
                 response = _error_response(api_error_of(error), method)
+                if isinstance(error, BEFORE_THE_KEY):
+                    origin = await sync_to_async(_listed)(request.headers.get("Origin"))
             return _readable_from(origin, response)
 
         return checked
@@ -116,10 +119,9 @@ def _described(model: MLModel, caller: Caller) -> dict:
 
 
 async def _preflight(request: HttpRequest, method: str) -> HttpResponse:
-    """Tell a browser whether pages of its origin may call: no key is sent yet, so any live public key's list counts."""
-    origin = request.headers.get("Origin")
-    is_listed = await sync_to_async(_is_listed_origin)(origin)
-    _refuse_unless(is_listed, "No public key may be used from this origin.")
+    """Tell a browser whether pages of its origin may call: no key is sent yet, so any public key's list counts."""
+    origin = await sync_to_async(_listed)(request.headers.get("Origin"))
+    _refuse_unless(origin is not None, "No public key may be used from this origin.")
     headers = {
         "Access-Control-Allow-Methods": method,
         "Access-Control-Allow-Headers": request.headers.get("Access-Control-Request-Headers", "authorization"),
@@ -128,9 +130,13 @@ async def _preflight(request: HttpRequest, method: str) -> HttpResponse:
     return _readable_from(origin, HttpResponse(status=204, headers=headers))
 
 
-def _is_listed_origin(origin: str | None) -> bool:
-    live = ApiKey.objects.filter(kind=ApiKey.Kind.PUBLIC, revoked_at=None, tenant__is_suspended=False)
-    return any(is_allowed_origin(origin, allowed) for allowed in live.values_list("allowed_origins", flat=True))
+def _listed(origin: str | None) -> str | None:
+    """Return the origin if a public key lists it, else None.
+
+    A key that no longer works counts, too: else its pages could not even read that it does not.
+    """
+    lists = ApiKey.objects.filter(kind=ApiKey.Kind.PUBLIC).values_list("allowed_origins", flat=True)
+    return origin if any(is_allowed_origin(origin, allowed) for allowed in lists) else None
 
 
 def _refuse_unless(is_allowed: bool, reason: str) -> None:

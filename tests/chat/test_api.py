@@ -460,6 +460,18 @@ def test_other_origins_are_refused_without_being_let_read_it(post, live_url, pub
     assert "Access-Control-Allow-Origin" not in secret.headers
 
 
+@pytest.mark.parametrize("change", [{"revoked_at": "2026-12-01T00:00:00Z"}, {"digest": "another"}])
+def test_a_page_can_read_that_its_key_no_longer_works(post, live_url, public_key, change):  # noqa: F811
+    ApiKey.objects.filter(kind="public").update(**change)
+    assert preflight(live_url, SHOP).status_code == 204
+    answer = post({"model": "support", "messages": QUESTION}, public_key, Origin=SHOP)
+    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (401, SHOP)
+    assert "Origin" in answer.headers["Vary"]
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    elsewhere = post({"model": "support", "messages": QUESTION}, public_key, Origin="https://evil-shop.test")
+    assert (elsewhere.status_code, "Access-Control-Allow-Origin" in elsewhere.headers) == (401, False)
+
+
 def test_a_public_key_opens_nothing_but_the_chat(live_url, public_key):  # noqa: F811
     headers = {"Authorization": f"Bearer {public_key}", "Origin": SHOP}
     assert error_of(requests.get(f"{live_url}/v1/models", headers=headers, timeout=30))[0] == 403

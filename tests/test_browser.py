@@ -132,8 +132,13 @@ def test_training_data_shows_the_snippets_and_edits_one(page, address):
 
 def test_the_test_tab_compares_three_retrievals_and_answers_with_a_source(page, address):
     page.goto(f"{address}/harbour-lane/models/shop-help/test/")
-    page.locator("textarea[name=question]").fill("How much is a full service?")
-    page.get_by_role("button", name="Compare retrievals").click()
+    question = page.locator("textarea[name=question]")
+    question.fill("How much is")
+    question.press("Shift+Enter")
+    expect(question).to_have_value("How much is\n")
+    expect(page.get_by_role("heading", name=re.compile("Keyword"))).to_have_count(0)
+    question.fill("How much is a full service?")
+    question.press("Enter")
     for retrieval in ("Semantic", "Keyword", "Hybrid"):
         expect(page.get_by_role("heading", name=re.compile(retrieval)).first).to_be_visible()
     page.get_by_role("button", name="Answer").click()
@@ -158,6 +163,7 @@ def test_every_knob_is_in_the_behaviour_dialog_and_a_bad_value_is_refused_beside
     page.get_by_role("button", name="Behaviour").first.click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator("[name=threshold]")).to_be_visible()
+    expect(dialog.locator("[name=name]")).to_be_focused()
     look(page, "behaviour")
     dialog.locator("[name=threshold]").fill("7")
     dialog.get_by_role("button", name="Save").click()

@@ -1,4 +1,4 @@
-// Small controls: menus that close, texts that are copied, a slug that follows its name.
+// Small controls: menus that close, texts that are copied, Enter that sends, a slug that follows its name.
 document.addEventListener("click", async (event) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
@@ -24,6 +24,13 @@ document.addEventListener("keydown", (event) => {
     menu.open = false;
     menu.querySelector("summary").focus();
   }
+});
+
+// Enter sends a question, as in a chat; with Shift, and while an input method is at work, it is the text's.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || !event.target.matches("[data-enter-submits]")) return;
+  event.preventDefault();
+  event.target.form.querySelector("[type='submit']").click();
 });
 
 // The slug follows the name it stands for until somebody writes it by hand.

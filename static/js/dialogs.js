@@ -1,6 +1,8 @@
 // Dialogs: a view's answer put into #dialog opens; a 204 from inside it closes it; leaving one with changes asks first.
 let opener = null; // what had the focus when the first of a chain of dialogs was asked for
 
+const FIELDS = ["[aria-invalid='true']", "[autofocus]", ":is(input:not([type='hidden']), textarea, select):enabled"];
+
 function openedDialog() {
   return document.querySelector("#dialog > dialog");
 }
@@ -13,7 +15,8 @@ function mayLeave(dialog) {
 function openDialog(dialog) {
   if (dialog.open) return;
   dialog.showModal();
-  dialog.querySelector("[aria-invalid='true']")?.focus();
+  const fields = FIELDS.map((kind) => dialog.querySelector(`.dialog__body ${kind}`));
+  fields.find(Boolean)?.focus(); // else the browser takes the first control, which closes the dialog
   dialog.addEventListener("input", () => {
     dialog.dataset.touched = "true";
   });

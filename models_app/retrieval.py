@@ -51,7 +51,7 @@ class Retrieved:
 def retrieve(model: MLModel, question: str, mode: str | None = None, limit: int = LIMIT) -> Retrieved:
     """Return the model's snippets ranked for the question, under its own retrieval or the one given.
 
-    When no vector is there or the embedding service is away, the keyword leg answers and `degraded` says so.
+    When no vector is there or embeddings cannot be made, the keyword leg answers and `degraded` says so.
     """
     mode = mode or model.retrieval
     vector, degraded = _question_vector(model, question, mode)
@@ -82,7 +82,7 @@ def _question_vector(model: MLModel, question: str, mode: str) -> tuple[np.ndarr
         return embed_question(model, question), ""
     except EmbeddingError as error:
         logger.warning("Semantic leg left out: %s", error)
-        return None, f"The embedding service is away, so words alone were searched: {error}"
+        return None, f"There are no embeddings for now, so words alone were searched: {error}"
 
 
 def _with_texts(model: MLModel, hits: list[IndexHit], space: str) -> list[RetrievedSnippet]:

@@ -72,7 +72,7 @@ def test_an_embedding_service_that_is_away_leaves_the_keyword_leg(support):
     support.snippets.update(embedded_in="far-away")
     retrieved = retrieve(support, "ERR-1234", mode="hybrid")
     assert retrieved.hits[0].title == "Fault ERR-1234"
-    assert "embedding service is away" in retrieved.degraded
+    assert "no embeddings for now" in retrieved.degraded
 
 
 def test_a_model_without_snippets_finds_nothing_and_is_not_degraded(support):

@@ -12,7 +12,13 @@ REASON_LENGTH = 200
 
 
 class Import(Job):
-    """One crawl of a website into a model."""
+    """One run that brings knowledge into a model: from a website, some of its pages, files, or what is stored."""
+
+    class Kind(models.TextChoices):
+        SITE = "site", "A website"
+        PAGES = "pages", "Single pages"
+        FILES = "files", "Files"
+        STORED = "stored", "The stored pages, split anew"
 
     class Phase(models.TextChoices):
         READING = "reading", "Reading pages"
@@ -20,17 +26,28 @@ class Import(Job):
         EMBEDDING = "embedding", "Making vectors"
 
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="imports")
-    address = models.CharField(max_length=URL_LENGTH, help_text="The start address as it was typed.")
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.SITE)
+    address = models.CharField(max_length=URL_LENGTH, help_text="The start address as it was typed, or what it reads.")
+    addresses = models.JSONField(default=list, blank=True, help_text="Of single pages: their addresses as typed.")
     start_url = models.CharField(max_length=URL_LENGTH, blank=True, help_text="Where its redirects end.")
     scope = models.CharField(max_length=URL_LENGTH, blank=True, help_text="The part of the site that was crawled.")
     max_pages = models.PositiveIntegerField()
     delay_seconds = models.FloatField(default=0)
+    include_paths = models.TextField(blank=True, help_text="Patterns, one a line; empty reads all of the site.")
+    exclude_paths = models.TextField(blank=True, help_text="Patterns, one a line, of what is not read.")
+    max_depth = models.PositiveIntegerField(null=True, blank=True, help_text="Links away from the start.")
     import_images = models.BooleanField(default=True)
     insert_source_url = models.BooleanField(default=False)
+    imports_documents = models.BooleanField(default=False, help_text="Also PDF and Office files that pages link to.")
+    renders_scripts = models.BooleanField(default=False, help_text="Pages that are empty without scripts are drawn.")
+    is_scheduled = models.BooleanField(default=False, help_text="Started by the model's schedule.")
     phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.READING)
     done_count = models.PositiveIntegerField(default=0, help_text="Steps of the phase that are done.")
     total_count = models.PositiveIntegerField(default=0, help_text="Steps of the phase known so far.")
     notes = models.JSONField(default=list, help_text="What a person should know: odd sitemaps, limits reached.")
+
+    changes = models.JSONField(default=dict, help_text="What it changed: pages and snippets, counted.")
+    usage = models.JSONField(default=dict, help_text="LLM calls and tokens it spent, and those it saved.")
 
     task_name = "crawler.run_import"
 
@@ -74,6 +91,15 @@ class Page(models.Model):
         SKIPPED = "skipped", "Skipped"
         FAILED = "failed", "Failed"
 
+    class Change(models.TextChoices):
+        """What the page is against what the model knew before."""
+
+        UNKNOWN = "", "Not compared"
+        NEW = "new", "New"
+        CHANGED = "changed", "Changed"
+        SAME = "same", "Unchanged"
+        GONE = "gone", "Gone"
+
     job = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="pages")
     url = models.CharField(max_length=URL_LENGTH)
     final_url = models.CharField(
@@ -82,12 +108,19 @@ class Page(models.Model):
     depth = models.PositiveIntegerField(default=0, help_text="How many links it is away from the start.")
     state = models.CharField(max_length=10, choices=State.choices, default=State.FOUND)
     reason = models.CharField(max_length=REASON_LENGTH, blank=True, help_text="Why it was skipped or failed, in short.")
+    change = models.CharField(max_length=10, choices=Change.choices, default=Change.UNKNOWN, blank=True)
+    kind = models.CharField(max_length=10, default="html", help_text="html, or the kind of document it is.")
+    etag = models.CharField(max_length=200, blank=True)
+    last_modified = models.CharField(max_length=100, blank=True)
+    source = models.BinaryField(default=bytes, help_text="The HTML as it was read, compressed by zlib.")
     title = models.CharField(max_length=TITLE_LENGTH, blank=True)
+    word_count = models.PositiveIntegerField(default=0, help_text="Words of its own text.")
     markdown = models.TextField(blank=True)
     landmarks = models.JSONField(default=list, help_text="Markdown of what the author marked as not the page's own.")
     content_hash = models.CharField(max_length=64, blank=True, help_text="Of the words it shows.")
     split_hash = models.CharField(max_length=64, blank=True, help_text="Of all that its snippets were made from.")
     snippet_count = models.PositiveIntegerField(default=0, help_text="Of a failed page: its old snippets still stand.")
+    plan = models.JSONField(default=list, help_text="How the LLM sorted its parts: titles, and hashes of the parts.")
     report = models.JSONField(default=dict, help_text="How it was selected and split, and what to look at.")
 
     class Meta:
@@ -110,3 +143,22 @@ class Page(models.Model):
         self.state, self.reason = state, reason[:REASON_LENGTH]
         self.report["message"] = message
         self.save()
+
+
+class Upload(models.Model):
+    """A file on its way in: kept until the import that reads it has ended, or the preview is a day old."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="uploads")
+    job = models.ForeignKey(Import, on_delete=models.CASCADE, null=True, related_name="uploads")
+    name = models.CharField(max_length=200)
+    kind = models.CharField(max_length=10, help_text="pdf, docx, pptx, xlsx, html, markdown, text, csv, json or yaml.")
+    body = models.BinaryField()
+    options = models.JSONField(default=dict, help_text="Of rows: the columns of title, text and address.")
+    report = models.JSONField(default=dict, help_text="What the preview found: counts, columns, warnings.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self):
+        return self.name

@@ -53,11 +53,13 @@ class Job(models.Model):
     class State(models.TextChoices):
         QUEUED = "queued", "Waiting for a worker"
         RUNNING = "running", "Running"
+        PAUSED = "paused", "Paused"
         DONE = "done", "Finished"
         FAILED = "failed", "Failed"
         STOPPED = "stopped", "Stopped"
 
-    OPEN_STATES = (State.QUEUED.value, State.RUNNING.value)
+    ACTIVE_STATES = (State.QUEUED.value, State.RUNNING.value)
+    OPEN_STATES = (*ACTIVE_STATES, State.PAUSED.value)
     task_name = ""  # of the worker's task that does jobs of this kind
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
@@ -65,6 +67,7 @@ class Job(models.Model):
     lease = models.CharField(max_length=32, blank=True, help_text="The token of the worker that holds the job.")
     leased_until = models.DateTimeField(null=True, blank=True)
     is_stop_requested = models.BooleanField(default=False)
+    is_pause_requested = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -97,7 +100,7 @@ class Job(models.Model):
     @classmethod
     def abandoned(cls) -> models.QuerySet:
         """Return the open jobs nobody works on: queued ones, and running ones whose lease ran out."""
-        return cls.objects.filter(state__in=cls.OPEN_STATES).filter(
+        return cls.objects.filter(state__in=cls.ACTIVE_STATES).filter(
             models.Q(leased_until=None) | models.Q(leased_until__lt=timezone.now())
         )
 

@@ -112,7 +112,15 @@ class TrainingSnippet(models.Model):
     class Source(models.TextChoices):
         CRAWL = "crawl", "From a page"
         SITE = "site", "Said once for the site"
+        UPLOAD = "upload", "From a file"
         MANUAL = "manual", "Written by hand"
+
+    class Conflict(models.TextChoices):
+        """What became of the text that the owner edited, until the owner has decided."""
+
+        NONE = "", "None"
+        CHANGED = "changed", "Its page says something else now"
+        GONE = "gone", "Its page does not say it any more"
 
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="snippets")
     prompt = models.CharField(max_length=1_000)
@@ -123,6 +131,11 @@ class TrainingSnippet(models.Model):
     position = models.PositiveIntegerField(default=0, help_text="Its place on the page, from 0.")
     source_hash = models.CharField(max_length=64, blank=True, help_text="Of the text as it was imported.")
     is_edited = models.BooleanField(default=False, help_text="The owner changed what was imported.")
+    source_prompt = models.CharField(max_length=1_000, blank=True, help_text="Its title before the owner's edit.")
+    source_completion = models.TextField(blank=True, help_text="Its text before the owner's edit.")
+    conflict = models.CharField(max_length=10, choices=Conflict.choices, default=Conflict.NONE, blank=True)
+    new_prompt = models.CharField(max_length=1_000, blank=True, help_text="In a conflict: the title its page has now.")
+    new_completion = models.TextField(blank=True, help_text="In a conflict: the text its page has now.")
     embedded_in = models.CharField(max_length=100, blank=True, help_text="The embedding space its vector lies in.")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -132,10 +145,34 @@ class TrainingSnippet(models.Model):
         indexes = [
             models.Index(fields=["model", "uri", "position"]),
             models.Index(fields=["model", "embedded_in"]),
+            models.Index(fields=["model", "conflict"]),
         ]
 
     def __str__(self):
         return self.prompt
+
+
+class SnippetVersion(models.Model):
+    """What a snippet read until it was changed, and by what."""
+
+    class Cause(models.TextChoices):
+        EDITED = "edited", "Edited"
+        IMPORTED = "imported", "Changed by an import"
+        RESOLVED = "resolved", "Decided after its page had changed"
+        RESTORED = "restored", "An earlier text was restored"
+
+    snippet = models.ForeignKey(TrainingSnippet, on_delete=models.CASCADE, related_name="versions")
+    prompt = models.CharField(max_length=1_000)
+    completion = models.TextField()
+    cause = models.CharField(max_length=10, choices=Cause.choices, help_text="What replaced this text.")
+    author = models.CharField(max_length=254, blank=True, help_text="E-mail of the member; empty for an import.")
+    created_at = models.DateTimeField(auto_now_add=True, help_text="When this text was replaced.")
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self):
+        return f"{self.prompt} until {self.created_at}"
 
 
 class Vectorising(Job):

@@ -1,5 +1,7 @@
 """Import as people see it: the dialog that starts one, its progress and end, and what came of every page."""
 
+from collections.abc import Callable
+
 from django.conf import settings
 from django.core.paginator import Paginator
 from django.db.models import Count
@@ -7,14 +9,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
-from django_htmx.http import HttpResponseStopPolling, replace_url, trigger_client_event
+from django_htmx.http import HttpResponseStopPolling, trigger_client_event
 
+from crawler import crawl
 from crawler.crawl import ImportRunning, start_import
 from crawler.forms import ImportForm
 from crawler.models import Import, Page
-from models_app.models import MLModel, TrainingSnippet
+from models_app.models import MLModel
 from models_app.overview import overview_of
-from tenants.dialogs import dialog, given
+from tenants.dialogs import dialog
 from tenants.permissions import editor_required
 
 PAGE_SIZE = 50
@@ -55,14 +58,14 @@ def _first_choices(model: MLModel) -> dict:
 @require_GET
 def import_job(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """The dialog of one import: its progress while it runs, then how it ended."""
-    return _job_dialog(request, _import_or_404(model_slug, pk))
+    return _job_dialog(request, import_or_404(model_slug, pk))
 
 
 @require_GET
 def import_progress(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """How far the import is: polled until it ends."""
-    job = _import_or_404(model_slug, pk)
-    response = render(request, "partials/import_progress.html", _job_context(job))
+    job = import_or_404(model_slug, pk)
+    response = render(request, "partials/import_progress.html", job_context(job))
     if job.is_open:
         return response
     return trigger_client_event(HttpResponseStopPolling(response.content), "import-ended")
@@ -72,18 +75,30 @@ def import_progress(request: HttpRequest, tenant_slug: str, model_slug: str, pk:
 @editor_required
 def import_stop(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """Ask the running import to stop; the pages it has finished stay."""
-    job = _import_or_404(model_slug, pk)
-    job.request_stop()
+    return _after(request, import_or_404(model_slug, pk), "request_stop")
+
+
+def _after(request: HttpRequest, job: Import, wish: str) -> HttpResponse:
+    getattr(job, wish)()
     job.refresh_from_db()
     return trigger_client_event(_job_dialog(request, job), "job-changed")
 
 
+def _started(request: HttpRequest, model: MLModel, start: Callable[[], Import]) -> HttpResponse:
+    """Start an import and show it; where one runs already, or it cannot be started, say so."""
+    try:
+        job = start()
+    except ImportRunning as error:
+        return _job_dialog(request, error.job, is_refused=True)
+    return trigger_client_event(_job_dialog(request, job), "job-changed")
+
+
 def _job_dialog(request: HttpRequest, job: Import, is_refused: bool = False) -> HttpResponse:
-    context = _job_context(job) | {"is_refused": is_refused}
+    context = job_context(job) | {"is_refused": is_refused}
     return dialog(request, "partials/import_job.html", context, _behind(request, job.model))
 
 
-def _job_context(job: Import) -> dict:
+def job_context(job: Import) -> dict:
     counts = dict.fromkeys(Page.State.values, 0) | job.pages_by_state()
     troubled = job.pages.filter(state__in=[Page.State.SKIPPED, Page.State.FAILED])
     return {
@@ -108,50 +123,42 @@ def import_list(request: HttpRequest, tenant_slug: str, model_slug: str) -> Http
     return render(request, "pages/import_list.html", context)
 
 
-@require_GET
-def import_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
-    """One import with all its pages."""
-    job = _import_or_404(model_slug, pk)
-    context = _job_context(job) | _table_context(request, job)
-    return render(request, "pages/import_report.html", context | {"overview": overview_of(job.model), "tab": "imports"})
+@require_POST
+@editor_required
+def import_pause(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Let the running import rest after its current page, until somebody resumes it."""
+    return _after(request, import_or_404(model_slug, pk), "request_pause")
 
 
-@require_GET
-def page_table(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
-    """An import's pages alone, as filtered; the address bar follows."""
-    job = _import_or_404(model_slug, pk)
-    response = render(request, "partials/page_table.html", _table_context(request, job) | _job_context(job))
-    report = reverse("crawler:import_report", args=[tenant_slug, model_slug, pk], query=given(request))
-    return replace_url(response, report)
+@require_POST
+@editor_required
+def import_resume(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Go on with a paused import where it was."""
+    return _after(request, import_or_404(model_slug, pk), "resume")
 
 
-def _table_context(request: HttpRequest, job: Import) -> dict:
-    chosen, words = request.GET.get("state", ""), request.GET.get("q", "").strip()
-    pages = job.pages.defer("markdown", "landmarks")
-    if chosen in Page.State.values:
-        pages = pages.filter(state=chosen)
-    if words:
-        pages = pages.filter(url__icontains=words)
-    return {
-        "chosen": chosen,
-        "words": words,
-        "states": Page.State.choices,
-        "page_obj": Paginator(pages, PAGE_SIZE).get_page(request.GET.get("page")),
-    }
+@require_POST
+@editor_required
+def import_retry(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Import the pages again that have failed."""
+    job = import_or_404(model_slug, pk)
+    return _started(request, job.model, lambda: crawl.retry_failed(job))
 
 
-@require_GET
-def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
-    """The dialog about one page: how its text was selected and split, and which snippets it gave."""
-    page = get_object_or_404(Page.objects.select_related("job__model"), pk=pk, job__model__slug=model_slug)
-    model = page.job.model
-    own = model.snippets.filter(uri=page.final_url or page.url, source=TrainingSnippet.Source.CRAWL)
-    context = {"page": page, "model": model, "snippets": own}
-    report = reverse("crawler:import_report", args=[tenant_slug, model_slug, page.job_id])
-    return dialog(request, "partials/page_report.html", context, report)
+@require_POST
+@editor_required
+def split_again(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """Split the stored pages anew, without fetching one: after Max context tokens has changed."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    return _started(request, model, lambda: crawl.start_split(model))
 
 
-def _import_or_404(model_slug: str, pk: int) -> Import:
+def pages_dialog(request, tenant_slug, model_slug):
+    """The dialog that imports single pages."""
+    return import_dialog(request, tenant_slug, model_slug)
+
+
+def import_or_404(model_slug: str, pk: int) -> Import:
     return get_object_or_404(Import.objects.select_related("model"), pk=pk, model__slug=model_slug)
 
 

@@ -12,10 +12,13 @@ from models_app.behaviour import BehaviourForm
 from models_app.embedder import space_of
 from models_app.forms import DeleteModelForm, NewModelForm
 from models_app.key_limits import drop_from_keys, rename_in_keys
-from models_app.models import MLModel
+from models_app.models import MLModel, TrainingSnippet
 from models_app.overview import overview_of, overviews
 from tenants.dialogs import dialog, saved
 from tenants.permissions import editor_required, refused
+
+# What was imported was split by Max context tokens; what was written by hand never is.
+SPLIT_SOURCES = (TrainingSnippet.Source.CRAWL, TrainingSnippet.Source.SITE)
 
 
 @require_GET
@@ -87,7 +90,10 @@ def _behaviour_saved(request: HttpRequest, old: MLModel, new: MLModel) -> HttpRe
         missing = snippets.missing_vectors(new).count()
         lacking = "1 snippet has" if missing == 1 else f"{missing:,} snippets have"
         toast += f" {lacking} no vector yet: press Vectorise." if missing else ""
-    return saved("behaviour-changed", "vectors-changed", toast=toast)
+    events = ["behaviour-changed", "vectors-changed"]
+    if new.max_context_tokens != old.max_context_tokens and new.snippets.filter(source__in=SPLIT_SOURCES).exists():
+        events.append("split-changed")
+    return saved(*events, toast=toast)
 
 
 def _page_of(tenant_slug: str, model: MLModel, query: dict | None = None) -> str:

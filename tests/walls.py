@@ -1,6 +1,7 @@
 """What the test of the tenants' walls walks over: every route there is, and a tenant that owns one of everything."""
 
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,8 +11,8 @@ from django.http import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from chat.models import QuestionCount, Session, Turn
-from crawler.models import Import, Page
-from models_app.models import MLModel, TrainingSnippet, Vectorising
+from crawler.models import Import, Page, Upload
+from models_app.models import MLModel, SnippetVersion, TrainingSnippet, Vectorising
 from tenants.models import ApiKey, Invitation, Membership, Role, Tenant
 from tenants.store import TENANT_APPS, activated, tenant_atomic
 
@@ -65,10 +66,14 @@ def own_one_of_everything(tenant: Tenant) -> None:
     with activated(tenant), tenant_atomic():
         model = MLModel.objects.create(pk=OWNED_ID, slug=OWNED_SLUG, name=SECRET_WORD)
         texts = {"prompt": SECRET_WORD, "completion": f"{SECRET_WORD} costs 12 €."}
-        TrainingSnippet.objects.create(pk=OWNED_ID, model=model, **texts)
+        snippet = TrainingSnippet.objects.create(pk=OWNED_ID, model=model, **texts)
+        SnippetVersion.objects.create(pk=OWNED_ID, snippet=snippet, cause="edited", **texts)
         Vectorising.objects.create(pk=OWNED_ID, model=model, state="done", message=SECRET_WORD)
         job = Import.objects.create(pk=OWNED_ID, model=model, state="done", address=SECRET_WORD, max_pages=1)
-        Page.objects.create(pk=OWNED_ID, job=job, url=f"https://acme.test/{SECRET_WORD}", markdown=SECRET_WORD)
+        page = Page(pk=OWNED_ID, job=job, url=f"https://acme.test/{SECRET_WORD}", markdown=SECRET_WORD)
+        page.source = zlib.compress(f"<main>{SECRET_WORD}</main>".encode())
+        page.save(force_insert=True)
+        Upload.objects.create(pk=OWNED_ID, model=model, name=SECRET_WORD, kind="text", body=SECRET_WORD.encode())
         Session.objects.create(pk=OWNED_ID, model=model, key=SECRET_WORD, last_used_at="2026-01-01T00:00Z")
         Turn.objects.create(
             pk=OWNED_ID, model=model, session_key=SECRET_WORD, question=SECRET_WORD, answer=SECRET_WORD, outcome="stop"

@@ -34,6 +34,8 @@ _SITE_ROLES = frozenset({"banner", "contentinfo", "complementary"})
 # Chosen on the wcxb pages (tests/benchmarks/bench_extraction.py): teasers and app shells lie below, short pages above.
 _NEARLY_EMPTY = {"main": (0.1, 600), "article": (0.2, 5000), "navigation": (0.1, 40), "body": (0.02, 40)}
 _NEXT_TO_NOTHING_CHARACTERS = 40
+# More than what a page says to browsers without scripts is no empty shell.
+_SHELL_CHARACTERS = 2000
 
 # A page that asks for a password and says no more than this of its own is a login wall: a title, "Please log in".
 _WALL_CHARACTERS = 60
@@ -47,7 +49,8 @@ class Content:
 
     `links` and `canonical` are absolute http(s) addresses without fragments. `base_url` is what the page's relative
     addresses resolve against. `selected_by` is "main", "article" or "body", after any widening. `is_login_wall` says
-    that it shows hardly more than a field for a password.
+    that it shows hardly more than a field for a password; `needs_scripts`, that it is an empty shell whose text scripts
+    would bring.
     """
 
     title: str
@@ -62,6 +65,7 @@ class Content:
     is_nofollow: bool
     selected_by: str
     is_login_wall: bool
+    needs_scripts: bool
     warnings: tuple[str, ...]
 
 
@@ -119,6 +123,7 @@ def select_content(html: str, url: str) -> Content:
         is_nofollow=not robots.isdisjoint({"nofollow", "none"}),
         selected_by=selection.selected_by,
         is_login_wall=_is_login_wall(page, selection.roots),
+        needs_scripts=_needs_scripts(page, selection),
         warnings=(warning,) if warning else (),
     )
 
@@ -235,6 +240,18 @@ def _is_mostly_links(soup: BeautifulSoup, characters: int) -> bool:
     """Return whether the page is hardly more than its menus: an empty app shell, whose text a script would bring."""
     links = _outermost([soup], lambda tag: tag.name in ("a", "button"))
     return _count_characters(links) > characters / 2
+
+
+def _needs_scripts(page: _Page, selection: _Selection) -> bool:
+    """Return whether the page has scripts and next to no text of its own but what it says to those without them."""
+    if not page.by_name["script"] or page.by_name["frameset"]:
+        return False
+    if selection.characters > _SHELL_CHARACTERS:
+        return False
+    # Not those of the selection: it is widened by the landmarks where there is hardly any other text.
+    landmarks = _survey(page, page.mains())[1]
+    own_characters = _count_characters([page.soup], [*landmarks, *page.by_name["noscript"]])
+    return own_characters < _NEXT_TO_NOTHING_CHARACTERS
 
 
 def _is_login_wall(page: _Page, roots: tuple[Tag, ...]) -> bool:

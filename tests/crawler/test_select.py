@@ -240,3 +240,31 @@ def test_a_page_that_is_hardly_more_than_a_login_form_is_a_wall(body):
 )
 def test_a_login_box_beside_what_the_page_says_is_no_wall(body):
     assert not select(f"<body>{body}").is_login_wall
+
+
+SCRIPT = "<script src=/app.js></script>"
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f"<title>Acme</title><div id=root></div>{SCRIPT}",
+        f"<noscript>You need to enable JavaScript to run this app.</noscript><div id=app>Loading…</div>{SCRIPT}",
+        f"<header><nav><a href=/a>Products</a> <a href=/b>Prices and all else</a></nav></header><main></main>{SCRIPT}",
+    ],
+)
+def test_an_empty_shell_needs_scripts(html):
+    assert select(html).needs_scripts
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<title>Acme</title><div id=root></div>",
+        f"<main>We open at nine, and close at six on Sundays.</main>{SCRIPT}",
+        f"<nav><a href=/>Home</a></nav><div>We open at nine, and close at six on Sundays.</div>{SCRIPT}",
+        f"<frameset><frame src=/a></frameset>{SCRIPT}",
+    ],
+)
+def test_a_page_that_says_something_needs_none(html):
+    assert not select(html).needs_scripts

@@ -1,7 +1,7 @@
 """Shows a stored page with what was selected of it, and what was moved to the site's own snippet, outlined.
 
-It is a stranger's HTML: a new document is written from the parsed page, by lists of the elements and attributes that may
-stand in it. Nothing in it runs, leads anywhere or loads anything, and its own policy forbids the rest.
+It is a stranger's HTML: a new document is written from the parsed page, by lists of the elements and attributes that
+may stand in it. Nothing in it runs, leads anywhere or loads anything, and its own policy forbids the rest.
 """
 
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ pre { white-space: pre-wrap }
 .image { color: #57534e; font-style: italic }
 .selected { outline: 3px solid #15803d; outline-offset: 2px; margin: .75rem; display: block }
 .moved { outline: 2px dashed #b45309; outline-offset: 1px; margin: .5rem; display: block; background: #fffbeb }
-.label { display: block; width: fit-content; padding: 0 .5rem; font: 600 .8125rem/1.6 system-ui, sans-serif; color: #fff }
+.label { display: block; width: fit-content; padding: 0 .5rem; font: 600 .8125rem/1.6 system-ui; color: #fff }
 .label.of-selected { background: #15803d } .label.of-moved { background: #b45309 }
 """
 

@@ -70,7 +70,7 @@ class LookForJobs(bootsteps.StartStopStep):
         self._thread.start()
 
     def stop(self, worker=None, **_):
-        from models_app.jobs import hand_back_jobs
+        from models_app.lease import hand_back_jobs
 
         self._ended.set()
         hand_back_jobs()

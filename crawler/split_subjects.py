@@ -18,7 +18,7 @@ from crawler.split_headings import (
     sentences_of,
     title_of,
 )
-from models_app.jobs import JobLost, JobStopped, WorkerLeaves
+from models_app.lease import WorkEnds
 from models_app.tokens import count_tokens
 
 Splitter = Callable[[list[dict], dict], dict]
@@ -125,7 +125,7 @@ def _sections(units: list[Unit], numbers: list[int], splitter: Splitter) -> tupl
 def _ask(splitter: Splitter, messages: list[dict], schema: dict) -> dict:
     try:
         return splitter(messages, schema)
-    except (JobStopped, JobLost, WorkerLeaves):
+    except WorkEnds:
         raise  # no fault of the LLM: the import itself has to end here
     except Exception as error:
         # Whatever an LLM or its port does wrong, the page is still split: by its headings.

@@ -5,18 +5,16 @@ is taken by the next worker. What the work is stands in the models that inherit 
 """
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
 from celery import current_app
-from django.conf import settings
-from django.db import DatabaseError, connections, models
+from django.db import DatabaseError, models
 from django.utils import timezone
 
+from models_app.lease import JobLost, JobPaused, JobStopped, Lease, TurnEnds, WorkEnds, WorkerLeaves, lease_time
 from tenants.models import Tenant
 from tenants.store import StoreNotReady, activated, active_store, on_tenant_commit
 
@@ -24,27 +22,12 @@ logger = logging.getLogger(__name__)
 
 # A message older than this has woken nobody, and the workers' own look for open jobs has replaced it.
 MESSAGE_SECONDS = 60
-WAIT_STEP_SECONDS = 0.25
 # A worker that is there and free takes a job within seconds, with or without its message.
 PATIENCE = timedelta(seconds=30)
-
-_is_worker_leaving = threading.Event()
 
 
 class JobFailed(Exception):
     """The work cannot be done; the text says why and what to do, for the person who started it."""
-
-
-class JobStopped(Exception):
-    """Somebody pressed stop, or the job's row, model or tenant is gone."""
-
-
-class JobLost(Exception):
-    """The lease ran out and another worker has taken the job."""
-
-
-class WorkerLeaves(Exception):
-    """This process was asked to end: the job goes back for another worker to go on with."""
 
 
 class Job(models.Model):
@@ -111,7 +94,7 @@ class Job(models.Model):
         lease = uuid4().hex
         # One statement: of two workers that come at once, one changes the row and the other finds it leased.
         taken = (
-            cls.abandoned().filter(pk=pk).update(state=cls.State.RUNNING, lease=lease, leased_until=now + _lease_time())
+            cls.abandoned().filter(pk=pk).update(state=cls.State.RUNNING, lease=lease, leased_until=now + lease_time())
         )
         if not taken:
             return None
@@ -124,16 +107,34 @@ class Job(models.Model):
         on_tenant_commit(lambda: send_message(type(self), store.tenant_id, self.pk))
 
     def request_stop(self) -> None:
-        """Ask the worker to stop; a job that nobody works on is stopped at once."""
-        type(self).objects.filter(pk=self.pk, state__in=self.OPEN_STATES).update(is_stop_requested=True)
+        """Ask the worker to stop; a job that nobody works on, a paused one too, is stopped at once."""
+        self._rows(*self.OPEN_STATES).update(is_stop_requested=True)
+        ended = {"state": self.State.STOPPED, "message": "Stopped.", "ended_at": timezone.now()}
+        self._rows(self.State.PAUSED).update(**ended)
         self.end_if_abandoned("Stopped.")
+
+    def request_pause(self) -> None:
+        """Ask the worker to pause; a job that nobody works on is paused at once."""
+        self._rows(*self.ACTIVE_STATES).update(is_pause_requested=True)
+        self._change_abandoned(state=self.State.PAUSED)
+
+    def resume(self) -> None:
+        """Let a worker go on with a paused job; one that was only asked to pause goes on as well."""
+        self._rows(*self.OPEN_STATES).update(is_pause_requested=False)
+        if self._rows(self.State.PAUSED).update(state=self.State.QUEUED):
+            self.wake_worker()
 
     def end_if_abandoned(self, message: str) -> bool:
         """Stop the job when nobody works on it; returns whether it did."""
-        rows = type(self).abandoned().filter(pk=self.pk)
-        ended = {"state": self.State.STOPPED, "message": message, "ended_at": timezone.now()}
+        return self._change_abandoned(state=self.State.STOPPED, message=message, ended_at=timezone.now())
+
+    def _change_abandoned(self, **fields) -> bool:
         # Without its lease, a worker that was only held up finds the job lost.
-        return bool(rows.update(lease="", leased_until=None, **ended))
+        return bool(type(self).abandoned().filter(pk=self.pk).update(lease="", leased_until=None, **fields))
+
+    def _rows(self, *states: str) -> models.QuerySet:
+        """Return the job's row if it is in one of the states."""
+        return type(self).objects.filter(pk=self.pk, state__in=states)
 
     def finish(self, state: "Job.State", message: str) -> None:
         """End the job, unless another worker has taken it meanwhile."""
@@ -142,6 +143,15 @@ class Job(models.Model):
     def hand_back(self) -> None:
         """Let another worker go on with the job at once."""
         self._give_up_lease(state=self.State.QUEUED, lease="")
+
+    def pause(self) -> None:
+        """Leave the job until somebody resumes it; unless they have meanwhile, or stopped it."""
+        self._give_up_lease(state=self.State.PAUSED, lease="")
+        paused = self._rows(self.State.PAUSED)
+        if paused.filter(is_stop_requested=True).exists():
+            self.request_stop()
+        elif paused.filter(is_pause_requested=False).exists():
+            self.resume()
 
     def _give_up_lease(self, **fields) -> None:
         type(self).objects.filter(pk=self.pk, lease=self.lease).update(leased_until=None, **fields)
@@ -157,74 +167,6 @@ class Job(models.Model):
             yield lease
         finally:
             lease.end()
-
-
-class Lease:
-    """Renews a job's lease from a thread of its own; `check()` between steps raises when the work must end."""
-
-    def __init__(self, job: Job):
-        self._job, self._store = job, active_store()
-        self._ended = threading.Event()
-        self._loss: Exception | None = None
-        self._thread = threading.Thread(target=self._keep, name=f"lease-{job.lease}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def check(self) -> None:
-        """Raise JobStopped, JobLost or WorkerLeaves when the work must end here.
-
-        Called first in a transaction that writes, it keeps a worker that was lost from writing over its successor.
-        """
-        loss = self._loss or self._standing()
-        if loss is not None:
-            self._loss = loss
-            raise loss
-        if _is_worker_leaving.is_set():
-            raise WorkerLeaves
-
-    def wait(self, seconds: float) -> None:
-        """Wait between two steps, as `check` allows."""
-        end = time.monotonic() + seconds
-        self.check()
-        while (left := end - time.monotonic()) > 0:
-            _is_worker_leaving.wait(min(left, WAIT_STEP_SECONDS))
-            self.check()
-
-    def _keep(self) -> None:
-        try:
-            while self._loss is None and not self._ended.wait(settings.SITEWISE_LEASE_SECONDS / 3):
-                self._loss = self._try_to_renew()
-        finally:
-            connections.close_all()  # those of this thread: nobody else closes them
-
-    def _try_to_renew(self) -> Exception | None:
-        try:
-            with activated(self._store):
-                return self._standing() or self._renew()
-        except StoreNotReady:
-            return JobStopped("The tenant is gone.")
-        except DatabaseError:
-            return None  # a busy store: the next round renews, a third of the lease later
-
-    def _standing(self) -> Exception | None:
-        if not Tenant.objects.filter(pk=self._store.tenant_id, is_suspended=False).exists():
-            return JobStopped("The tenant is gone or suspended.")
-        row = type(self._job).objects.filter(pk=self._job.pk).values("lease", "is_stop_requested").first()
-        if row is None:
-            return JobStopped("The model is gone.")
-        if row["lease"] != self._job.lease:
-            return JobLost("Another worker has taken this job.")
-        return JobStopped("Stopped.") if row["is_stop_requested"] else None
-
-    def _renew(self) -> Exception | None:
-        rows = type(self._job).objects.filter(pk=self._job.pk, lease=self._job.lease, state=Job.State.RUNNING)
-        rows.update(leased_until=timezone.now() + _lease_time())
-        return None
 
 
 Work = Callable[[Job, Lease], str]
@@ -270,19 +212,14 @@ def send_message(job_class: type[Job], tenant_id: int, pk: int) -> None:
         logger.warning("The broker is away (%s); job %s waits for a worker that looks for it.", error, pk)
 
 
-def hand_back_jobs() -> None:
-    """Make every job of this process end at its next step, for another worker to go on with."""
-    _is_worker_leaving.set()
-
-
 def _cause(error: Exception, lease: Lease) -> Exception:
     """Return why the work ended: often an error of the database is but the trace of a deleted model or tenant."""
     try:
         lease.check()
-    except (JobStopped, JobLost, WorkerLeaves) as cause:
-        return cause
-    except DatabaseError:
+    except (DatabaseError, TurnEnds):
         return error
+    except WorkEnds as cause:
+        return cause
     return error
 
 
@@ -290,6 +227,11 @@ def _record_end(job: Job, error: Exception) -> None:
     match error:
         case WorkerLeaves():
             job.hand_back()
+        case TurnEnds():
+            job.hand_back()
+            job.wake_worker()
+        case JobPaused():
+            job.pause()
         case JobLost():
             logger.warning("Job %s of %s went on elsewhere.", job.pk, type(job).__name__)
         case JobStopped():
@@ -301,7 +243,3 @@ def _record_end(job: Job, error: Exception) -> None:
             job.finish(
                 job.State.FAILED, f"Something unexpected went wrong ({type(error).__name__}: {error}). Start it again."
             )
-
-
-def _lease_time() -> timedelta:
-    return timedelta(seconds=settings.SITEWISE_LEASE_SECONDS)

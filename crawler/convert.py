@@ -7,14 +7,13 @@ markdown.py.
 
 from collections.abc import Iterator, Set
 
-from bs4 import Tag
-
 from crawler.blocks import Block
 from crawler.markdown import plain_words, write_blocks
 from crawler.phrases import PHRASES
 from crawler.reader import Closer, Reader, has_heading
-from crawler.select import Content, is_text
+from crawler.select import Content
 from crawler.structures import STRUCTURES, open_heading
+from crawler.tree import Tag
 
 __all__ = ["landmark_markdown", "plain_words", "to_markdown"]
 
@@ -23,8 +22,8 @@ _MEANINGS = PHRASES | STRUCTURES
 
 def to_markdown(content: Content, images: bool = True) -> str:
     """Return the Markdown of the page's own content, its images by absolute address or left out."""
-    landmark_ids = frozenset(map(id, content.landmarks))
-    blocks = (_read(root, Reader(content.base_url, images), landmark_ids) for root in content.roots)
+    landmarks = frozenset(tag.position for tag in content.landmarks)
+    blocks = (_read(root, Reader(content.base_url, images), landmarks) for root in content.roots)
     return write_blocks(block for part in blocks for block in part)
 
 
@@ -34,7 +33,7 @@ def landmark_markdown(content: Content, images: bool = True) -> tuple[str, ...]:
     return tuple(markdown for part in blocks if (markdown := write_blocks(part)))
 
 
-def _read(root: Tag, reader: Reader, left_out_ids: Set[int]) -> list[Block]:
+def _read(root: Tag, reader: Reader, left_out: Set[int]) -> list[Block]:
     """Return the blocks of the element and all below it, but for the elements left out."""
     waiting: list[tuple[Iterator, Closer]] = [(iter((root,)), reader.end_paragraph)]
     while waiting:
@@ -43,13 +42,12 @@ def _read(root: Tag, reader: Reader, left_out_ids: Set[int]) -> list[Block]:
         if node is None:
             waiting.pop()
             close()
-        elif is_text(node):
+        elif isinstance(node, str):
             reader.add_text(node)
-        elif isinstance(node, Tag):
-            if id(node) in left_out_ids:
-                reader.end_paragraph()
-            elif closer := _begin(node, reader):
-                waiting.append((iter(node.contents), closer))
+        elif node.position in left_out:
+            reader.end_paragraph()
+        elif closer := _begin(node, reader):
+            waiting.append((iter(node.contents), closer))
     return reader.finish()
 
 

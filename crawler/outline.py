@@ -7,7 +7,7 @@ may stand in it. Nothing in it runs, leads anywhere or loads anything, and its o
 from collections.abc import Iterator
 from html import escape
 
-from crawler.select import Content, is_text, select_content
+from crawler.select import Content, select_content
 
 _KEPT = frozenset(
     (
@@ -75,13 +75,13 @@ def _written(top, marks: dict[int, str]) -> Iterator[str]:
         if node is None:
             waiting.pop()
             yield end
-        elif is_text(node):
+        elif isinstance(node, str):
             yield escape(node)
-        elif getattr(node, "name", None) in _SIGNS:
+        elif node.name in _SIGNS:
             yield _SIGNS[node.name]
-        elif getattr(node, "name", None) == "img":
+        elif node.name == "img":
             yield _image(node)
-        elif hasattr(node, "contents") and node.name not in _GONE:
+        elif node.name not in _GONE:
             mark = marks.get(id(node), "")
             name = node.name if node.name in _KEPT else "div" if mark else "span"
             yield f"<{name}{_attributes(node)}{_class(mark)}>{_label(mark)}"
@@ -90,7 +90,7 @@ def _written(top, marks: dict[int, str]) -> Iterator[str]:
 
 def _attributes(tag) -> str:
     """Return what may be said of an element: how it spans, counts and reads. An accordion stands open."""
-    written = {name: str(tag.get(name) or "").strip() for name in (*_NUMBERS, "dir")}
+    written = {name: tag.get(name).strip() for name in (*_NUMBERS, "dir")}
     kept = [f' {name}="{value}"' for name, value in written.items() if _is_number(value) and name in _NUMBERS]
     if written["dir"].lower() in ("ltr", "rtl", "auto"):
         kept.append(f' dir="{written["dir"].lower()}"')
@@ -111,5 +111,5 @@ def _label(mark: str) -> str:
 
 def _image(tag) -> str:
     """Return an image's words in its place: to show it would tell the stranger's server who is looking."""
-    words = " ".join(str(tag.get("alt") or "").split())
+    words = " ".join(tag.get("alt").split())
     return f'<span class="image">[{escape(words)}]</span>' if words else ""

@@ -3,13 +3,13 @@
 Each function begins an element and returns what ends it, or None where it has read the element's content itself.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from unicodedata import category
 
 from crawler.blocks import SPACE, Mark, Run
+from crawler.page_head import absolute_url
 from crawler.reader import Closer, Reader, has_heading
-from crawler.select import absolute_url
 
 _MARKS = {
     "b": "strong",
@@ -37,18 +37,18 @@ def open_code(reader: Reader, tag) -> Closer:
 
 def open_link(reader: Reader, tag) -> Closer:
     """Begin a link. The sign with which a heading links to itself ("#", "¶") stays, as bare text."""
-    written = str(tag.get("href") or "").strip()
+    written = tag.get("href").strip()
     address = _address(reader, written)
-    text = " ".join(tag.get_text().split())
-    if written.startswith("#") and not any(map(str.isalnum, text)):
+    if written.startswith("#") and not any(map(str.isalnum, tag.text())):
         return open_spaced(reader, tag)
     if not address or reader.inside["link"]:
         return _nothing
     # Neighbouring links are boxes of their own on most pages: their words must not run together.
     if reader.runs and any(mark.kind == "link" for mark in reader.runs[-1].marks):
         reader.add_run(SPACE)
-    title = str(tag.get("title") or "")
-    link = reader.link(address, title if title != text else "", has_heading(tag))
+    title = tag.get("title")
+    says_more = bool(title) and title != " ".join(tag.text().split())
+    link = reader.link(address, title if says_more else "", has_heading(tag))
     return reader.counted("link", reader.marked(link))
 
 
@@ -61,14 +61,15 @@ def open_quotation(reader: Reader, tag) -> Closer:
 def open_superscript(reader: Reader, tag) -> Closer:
     """Begin raised text; raised digits after a word get a sign of it, as 10<sup>6</sup> is not 106."""
     before = reader.runs[-1].text[-1:] if reader.runs else ""
-    if before.isalnum() and tag.get_text().strip()[:1].isdigit():
+    if before.isalnum() and next((text for text in tag.texts() if text.strip()), "").strip()[:1].isdigit():
         reader.add_text("^")
     return _nothing
 
 
 def open_pronunciation(reader: Reader, tag) -> Closer:
     """Begin the small text over a ruby's characters, in brackets where the author gave none."""
-    if tag.find_previous_sibling("rp") is not None:
+    before = "".join(run.text for run in reader.runs[-2:]).rstrip()[-1:]
+    if before and category(before) == "Ps":
         return _nothing
     reader.add_text("(")
     return partial(reader.add_text, ")")
@@ -83,8 +84,8 @@ def open_spaced(reader: Reader, tag) -> Closer:
 def open_button(reader: Reader, tag) -> Closer | None:
     """Begin a button, which is text (an accordion's question, a tab), unless it is a form's own."""
     is_title = any(reader.inside[name] for name in ("heading", "dt", "tablist"))
-    unfolds = tag.has_attr("aria-expanded") or tag.has_attr("aria-controls")
-    if not is_title and not unfolds and (reader.inside["form"] or tag.has_attr("form")):
+    unfolds = "aria-expanded" in tag.attributes or "aria-controls" in tag.attributes
+    if not is_title and not unfolds and (reader.inside["form"] or "form" in tag.attributes):
         return read_control(reader, tag)
     return open_spaced(reader, tag)
 
@@ -97,8 +98,8 @@ def read_control(reader: Reader, tag) -> None:
 def read_input(reader: Reader, tag) -> None:
     """Leave out a form's field; a box to tick at the start of a list's entry is a task, done or not (GFM 5.3)."""
     is_first = reader.frame.kind == "item" and not reader.frame.blocks and not reader.runs
-    if is_first and not reader.inside["form"] and str(tag.get("type")).lower() == "checkbox":
-        reader.add_text("[x] " if tag.has_attr("checked") else "[ ] ")
+    if is_first and not reader.inside["form"] and tag.get("type").lower() == "checkbox":
+        reader.add_text("[x] " if "checked" in tag.attributes else "[ ] ")
     else:
         reader.add_run(SPACE)
 
@@ -110,25 +111,25 @@ def read_break(reader: Reader, tag) -> None:
 
 def read_image(reader: Reader, tag) -> None:
     """Add an image, but for a dot that only counts visits."""
-    if {str(tag.get("width")), str(tag.get("height"))} & {"0", "1"}:
+    if {tag.get("width"), tag.get("height")} & {"0", "1"}:
         return
     addresses = (_address(reader, source) for source in _image_sources(tag))
     address = next(filter(None, addresses), "")
-    reader.add_run(Run(str(tag.get("alt") or ""), reader.marks, "image", address, str(tag.get("title") or "")))
+    reader.add_run(Run(tag.get("alt"), reader.marks, "image", address, tag.get("title")))
 
 
 def _image_sources(tag) -> Iterator[str]:
     """Yield where an image may lie: where a script looks that puts it in place of a blank one, or one of its sizes."""
     for name in ("data-src", "data-lazy-src", "data-original", "src"):
-        yield str(tag.get(name) or "").strip()
+        yield tag.get(name).strip()
     for name in ("srcset", "data-srcset"):
-        yield from str(tag.get(name) or "").strip(" ,").split()[:1]
+        yield from tag.get(name).strip(" ,").split()[:1]
 
 
 def open_media(reader: Reader, tag) -> Closer:
     """Begin a film or a sound: its name, or what stands in for it, linked to its address."""
-    source = tag if tag.get("src") else tag.find("source", src=True)
-    address = _address(reader, str(source.get("src"))) if source is not None else ""
+    sources = (child.get("src") for child in (tag, *tag.children) if child is tag or child.name == "source")
+    address = _address(reader, next(filter(None, sources), ""))
     unspace = open_spaced(reader, tag)
     unmark = reader.marked(reader.link(address, "", has_heading=False)) if address else _nothing
     reader.add_text(_name(tag))
@@ -142,7 +143,7 @@ def open_media(reader: Reader, tag) -> Closer:
 
 def read_embedded_page(reader: Reader, tag) -> None:
     """Add a link to a page shown within this one, if the author named it."""
-    address, name = _address(reader, str(tag.get("src") or "")), _name(tag)
+    address, name = _address(reader, tag.get("src")), _name(tag)
     if address and name:
         link = reader.link(address, "", has_heading=False)
         for run in (SPACE, Run(name, (*reader.marks, link)), SPACE):
@@ -151,16 +152,17 @@ def read_embedded_page(reader: Reader, tag) -> None:
 
 def open_formula(reader: Reader, tag) -> Closer | None:
     """Read a formula as its author typed it in TeX, where the page tells; else its signs, apart from each other."""
-    tex = tag.find("annotation", encoding=re.compile("tex", re.IGNORECASE))
-    written = tex.get_text() if tex is not None else str(tag.get("alttext") or "")
-    reader.add_text(written or " ".join(tag.stripped_strings))
+    tex = tag.find("annotation")
+    is_written = tex is not None and "tex" in tex.get("encoding").lower()
+    written = tex.text() if is_written else tag.get("alttext")
+    reader.add_text(written or " ".join(" ".join(tag.texts()).split()))
     return None
 
 
 def read_script(reader: Reader, tag) -> None:
     """Leave out a script, unless it holds a formula to be drawn (MathJax)."""
-    if str(tag.get("type")).startswith("math/"):
-        reader.add_text(tag.get_text())
+    if tag.get("type").startswith("math/"):
+        reader.add_text(tag.text())
 
 
 def leave_out(reader: Reader, tag) -> None:
@@ -179,7 +181,7 @@ def _address(reader: Reader, written: str) -> str:
 
 
 def _name(tag) -> str:
-    return " ".join(str(tag.get("title") or tag.get("aria-label") or "").split())
+    return " ".join((tag.get("title") or tag.get("aria-label")).split())
 
 
 PHRASES: dict[str, Callable[[Reader, object], Closer | None]] = {

@@ -9,6 +9,7 @@ from itertools import count
 
 from crawler.blocks import Block, Cell, List, ListItem, Mark, Paragraph, Run
 from crawler.inline import without_images
+from crawler.tree import Tag
 
 Closer = Callable[[], None]
 HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
@@ -19,7 +20,9 @@ _DEEPEST_STRUCTURE = 18
 
 def has_heading(tag) -> bool:
     """Return whether a heading stands somewhere in the element; much faster than a search by a list of names."""
-    return any(node.name in HEADINGS for node in tag.descendants)
+    if tag.last == tag.position:
+        return False
+    return any(isinstance(node, Tag) and node.name in HEADINGS for node in tag.descendants())
 
 
 class Frame:

@@ -9,7 +9,6 @@ from itertools import count, islice, takewhile
 
 from crawler.blocks import Block, Cell, Code, Heading, ListItem, Mark, Paragraph, Quote, Rule, Run, Table
 from crawler.reader import HEADINGS, Closer, Frame, Reader
-from crawler.select import is_text
 
 _LONGEST_HEADING_CHARACTERS = 300
 _PLAIN_BLOCKS = (
@@ -36,7 +35,7 @@ def open_form(reader: Reader, tag) -> Closer:
 
 def open_heading(reader: Reader, tag) -> Closer:
     """Begin a heading, by its name or by its role."""
-    written = tag.name[1] if tag.name in HEADINGS else str(tag.get("aria-level", "2"))
+    written = tag.name[1] if tag.name in HEADINGS else tag.get("aria-level", "2")
     level = int(written) if written.isdecimal() else 2
     level = min(max(level, reader.lowest_level, 1), 6)
     closer = _open_heading_frame(reader, level)
@@ -125,9 +124,9 @@ def open_list(reader: Reader, tag) -> Closer:
         return open_block(reader, tag)
     frame = reader.open_frame("list")
     if tag.name == "ol":
-        frame.numbering = str(tag.get("type", "1"))
-        is_reversed = tag.has_attr("reversed")
-        start = len(tag.find_all("li", recursive=False)) if is_reversed else 1
+        frame.numbering = tag.get("type", "1")
+        is_reversed = "reversed" in tag.attributes
+        start = sum(child.name == "li" for child in tag.children) if is_reversed else 1
         frame.counter = count(_whole_number(tag, "start", start), -1 if is_reversed else 1)
 
     def close() -> None:
@@ -202,8 +201,8 @@ def open_table(reader: Reader, tag) -> Closer:
     def close() -> None:
         frame = reader.close_frame()
         rows = tuple(tuple(row) for row in frame.rows)
-        role = str(tag.get("role", "")).strip().lower()
-        is_titled = tag.find("caption", recursive=False) is not None
+        role = tag.get("role", "").strip().lower()
+        is_titled = any(child.name == "caption" for child in tag.children)
         reader.add_block(Table(rows, tuple(frame.blocks), role, is_titled))
 
     return close
@@ -241,8 +240,8 @@ def open_cell(reader: Reader, tag) -> Closer:
 
 
 def _alignment(tag) -> str:
-    styled = re.search(r"text-align:\s*(left|center|right)", str(tag.get("style", "")))
-    return styled[1] if styled else str(tag.get("align", "")).lower()
+    styled = re.search(r"text-align:\s*(left|center|right)", tag.get("style", ""))
+    return styled[1] if styled else tag.get("align", "").lower()
 
 
 def read_rule(reader: Reader, tag) -> None:
@@ -272,11 +271,11 @@ def _preformatted_text(listing) -> str:
         if node is None:
             waiting.pop()
             _separate(parts, separator)
-        elif is_text(node):
+        elif isinstance(node, str):
             parts.append(node.replace("\r\n", "\n").replace("\xa0", " "))
-        elif getattr(node, "name", None) == "br":
+        elif node.name == "br":
             parts.append("\n")
-        elif hasattr(node, "contents") and node.name not in _NOT_PREFORMATTED:
+        elif node.name not in _NOT_PREFORMATTED:
             separator = "\n" if node.name in _OWN_LINES else " " if node.name in ("td", "th") else ""
             _separate(parts, separator)
             waiting.append((iter(node.contents), separator))
@@ -291,7 +290,7 @@ def _separate(parts: list[str], separator: str) -> None:
 def _language(listing) -> str:
     """Return the language that highlighters' class names tell, on the listing, the code in it, or around it."""
     around = [listing, listing.find("code"), *islice(listing.parents, 2)]
-    names = " ".join(str(tag.get("class") or "") for tag in around if tag is not None)
+    names = " ".join(tag.get("class") for tag in around if tag is not None)
     found = (match[1].lower() for match in _LANGUAGE.finditer(names))
     return next((name for name in found if name not in _NO_LANGUAGE), "")
 

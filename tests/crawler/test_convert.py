@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from crawler.convert import landmark_markdown, plain_words, to_markdown
 from crawler.decode import decode_text
-from crawler.select import is_text, select_content
+from crawler.select import select_content
 
 COMMONMARK = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -509,13 +509,13 @@ _UNSEEN = {"head", "script", "style", "select", "textarea", "datalist", "iframe"
 
 def _visible_letters(content):
     """Return all letters and digits of the selection as they stand in the page, controls and formulas left out."""
-    landmark_ids = set(map(id, content.landmarks))
+    landmarks = {tag.position for tag in content.landmarks}
     letters, waiting = [], list(reversed(content.roots))
     while waiting:
         node = waiting.pop()
-        if is_text(node):
+        if isinstance(node, str):
             letters.append(node)
-        elif hasattr(node, "contents") and node.name not in _UNSEEN and id(node) not in landmark_ids:
+        elif node.name not in _UNSEEN and node.position not in landmarks:
             waiting.extend(reversed(node.contents))
     return re.sub(r"[\W_]", "", "".join(letters))
 

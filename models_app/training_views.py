@@ -1,30 +1,27 @@
 """Training data as people see it: search, read, write, edit and delete snippets, and make their vectors."""
 
+from time import monotonic
+
 from django.core.paginator import Paginator
-from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseStopPolling, replace_url, trigger_client_event
 
 from models_app import snippets
 from models_app.forms import SnippetForm
-from models_app.models import MLModel, Retrieval, TrainingSnippet, Vectorising
+from models_app.listing import FILTERS, SORTS, Listing, as_ranges, in_ranges, pages_with
+from models_app.models import MLModel, TrainingSnippet, Vectorising
 from models_app.overview import overview_of
-from models_app.retrieval import retrieve
 from models_app.tasks import start_vectorising
 from models_app.tokens import count_tokens
 from tenants.dialogs import dialog, given, saved
 from tenants.permissions import editor_required, refused
 
 PAGE_SIZE = 25
-FILTERS = {
-    "": "All snippets",
-    **dict(TrainingSnippet.Source.choices),
-    "edited": "Edited by hand",
-    "no-vector": "Without a vector",
-}
+DELETING_SECONDS = 2  # of one request: what is left then is deleted by the next, and the dialog shows how far it is
 
 
 @require_GET
@@ -44,35 +41,75 @@ def snippet_table(request: HttpRequest, tenant_slug: str, model_slug: str) -> Ht
 
 
 def _table_context(request: HttpRequest, model: MLModel) -> dict:
-    words, chosen = request.GET.get("q", "").strip(), request.GET.get("show", "")
-    page = Paginator(_search(_filtered(model, chosen), model, words), PAGE_SIZE).get_page(request.GET.get("page"))
-    without_vector = snippets.missing_vectors(model).filter(pk__in=[row.pk for row in page])
+    listing = Listing.of(request.GET)
+    page = Paginator(listing.ids(model), PAGE_SIZE).get_page(request.GET.get("page"))
+    rows = model.snippets.defer("source_completion", "new_completion").in_bulk(list(page))
+    page.object_list = [rows[pk] for pk in page if pk in rows]
+    without_vector = snippets.missing_vectors(model).filter(pk__in=rows)
     return {
         "model": model,
-        "words": words,
-        "chosen": chosen,
+        "listing": listing,
+        "words": listing.words,
         "filters": FILTERS,
+        "sorts": {value: label for value, (label, _) in SORTS.items()},
         "page_obj": page,
-        "is_narrowed": bool(words or chosen),
         "missing_ids": set(without_vector.values_list("pk", flat=True)) if model.needs_vectors else set(),
     }
 
 
-def _filtered(model: MLModel, chosen: str) -> QuerySet[TrainingSnippet]:
-    if chosen == "edited":
-        return model.snippets.filter(is_edited=True)
-    if chosen == "no-vector":
-        return snippets.missing_vectors(model)
-    return model.snippets.filter(source=chosen) if chosen in FILTERS and chosen else model.snippets.all()
+@require_GET
+def snippet_pages(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """The pages to choose from that hold what is typed so far, each with its snippets counted."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    pages = pages_with(model, request.GET.get("uri", ""))
+    return render(request, "partials/snippets_pages.html", {"pages": pages})
 
 
-def _search(found: QuerySet[TrainingSnippet], model: MLModel, words: str) -> QuerySet[TrainingSnippet]:
-    """Narrow to what holds the words as typed so far, and to what the keyword leg finds for them."""
-    if not words:
-        return found
-    ranked = [hit.id for hit in retrieve(model, words, mode=Retrieval.KEYWORD).hits]
-    holds = Q(prompt__icontains=words) | Q(completion__icontains=words) | Q(uri__icontains=words)
-    return found.filter(holds | Q(pk__in=ranked))
+@require_http_methods(["GET", "POST"])
+@editor_required
+def snippets_delete(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """The dialog that names how many ticked or listed snippets will be deleted, and deletes exactly those."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    if request.method == "POST":
+        return _delete_ticked(request, model)
+    ids = _ticked(request.GET, model)
+    if request.htmx and not ids:
+        return saved(toast="Nothing is ticked: tick the snippets to delete first.", level="bad")
+    context = {"model": model, "ids": as_ranges(ids), "count": len(ids), **_losses(model, ids)}
+    return dialog(request, "partials/snippets_delete.html", context, _page_of(tenant_slug, model))
+
+
+def _ticked(sent: QueryDict, model: MLModel) -> list[int]:
+    """Return the ids of the snippets that are meant: those ticked, or all that are listed."""
+    if "all" in sent:
+        return list(Listing.of(sent).ids(model))
+    return in_ranges(sent.getlist("ids"), model.snippets.order_by().values_list("pk", flat=True))
+
+
+def _losses(model: MLModel, ids: list[int]) -> dict[str, int]:
+    """Return what the owner should know before: how many were edited, and how many an import may bring again."""
+    wanted = set(ids)
+    rows = [row for row in model.snippets.order_by().values_list("pk", "is_edited", "source") if row[0] in wanted]
+    crawled = (TrainingSnippet.Source.CRAWL, TrainingSnippet.Source.SITE)
+    return {
+        "edited_count": sum(is_edited for _, is_edited, _ in rows),
+        "crawled_count": sum(source in crawled for _, _, source in rows),
+    }
+
+
+def _delete_ticked(request: HttpRequest, model: MLModel) -> HttpResponse:
+    """Delete for as long as one request may take; what is left comes back by the dialog itself."""
+    left, ends_at = _ticked(request.POST, model), monotonic() + DELETING_SECONDS
+    given_total = request.POST.get("total", "")
+    total = int(given_total) if given_total.isdecimal() else len(left)
+    while left and monotonic() < ends_at:
+        snippets.delete(model, left[: snippets.BATCH])
+        left = left[snippets.BATCH :]
+    if not left:
+        return saved("snippets-changed", toast=f"{total:,} snippet{pluralize(total)} deleted.")
+    context = {"model": model, "ids": as_ranges(left), "total": total, "done": total - len(left)}
+    template = "partials/snippets_deleting.html" if given_total else "partials/snippets_delete.html"
+    return trigger_client_event(render(request, template, context), "snippets-changed")
 
 
 @require_GET

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from models_app import training_views, views
+from models_app import exchange_views, training_views, views
 
 app_name = "models_app"
 
@@ -19,6 +19,9 @@ urlpatterns = [
     path(f"{MODEL}snippets/", training_views.snippet_table, name="snippet_table"),
     path(f"{MODEL}snippets/new/", training_views.snippet_add, name="snippet_add"),
     path(f"{MODEL}snippets/tokens/", training_views.snippet_tokens, name="snippet_tokens"),
+    path(f"{MODEL}snippets/pages/", training_views.snippet_pages, name="snippet_pages"),
+    path(f"{MODEL}snippets/delete/", training_views.snippets_delete, name="snippets_delete"),
+    path(f"{MODEL}snippets/export/", exchange_views.snippets_export, name="snippets_export"),
     path(SNIPPET, training_views.snippet, name="snippet"),
     path(f"{SNIPPET}edit/", training_views.snippet_edit, name="snippet_edit"),
     path(f"{SNIPPET}delete/", training_views.snippet_delete, name="snippet_delete"),

@@ -7,6 +7,7 @@ general use, and each element is numbered as it opens: whether one lies in anoth
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
 
 from lxml import etree
 
@@ -87,7 +88,8 @@ class Document:
         self.by_name: dict[str, list[Tag]] = defaultdict(list)
         self._open = self.root
         self._texts: list[str] = []
-        parser = etree.HTMLParser(target=self, recover=True)
+        builder = SimpleNamespace(start=self._start, end=self._end, data=self._texts.append, close=self._end_text)
+        parser = etree.HTMLParser(target=builder, recover=True)
         # The parser would turn NUL into U+FFFD, which then stands in the middle of words; half a character it refuses.
         parser.feed(re.sub("[\0\ud800-\udfff]", "", html))
         parser.close()
@@ -95,8 +97,8 @@ class Document:
             if tag.parent is not None and tag.parent.last < tag.last:
                 tag.parent.last = tag.last
 
-    def start(self, name: str, attributes: Iterable) -> None:
-        """Open an element (called by the parser)."""
+    def _start(self, name: str, attributes: Iterable) -> None:
+        """Open an element."""
         self._end_text()
         if self._open.name == "head" and name not in _OF_THE_HEAD:
             self._leave_head()
@@ -107,8 +109,8 @@ class Document:
         self.by_name[name].append(tag)
         self._open = tag
 
-    def end(self, name: str) -> None:
-        """Close the innermost element of the name, if any is open (called by the parser)."""
+    def _end(self, name: str) -> None:
+        """Close the innermost element of the name, if any is open."""
         self._end_text()
         tag = self._open
         while tag is not None and tag.name != name:
@@ -116,23 +118,12 @@ class Document:
         if tag is not None and tag.parent is not None:
             self._open = tag.parent
 
-    def data(self, text: str) -> None:
-        """Take a piece of text (called by the parser)."""
-        self._texts.append(text)
-
-    def comment(self, text: str) -> None:
-        """Leave out a comment (called by the parser); the text goes on behind it."""
-
-    def close(self) -> None:
-        """End the page (called by the parser)."""
-        self._end_text()
-
     def _end_text(self) -> None:
         if self._texts:
             self._open.contents.append("".join(self._texts))
-            self._texts = []
+            self._texts.clear()
 
     def _leave_head(self) -> None:
         """Open the body that the page left out: the parser knows none of HTML 5's elements to begin one."""
         self._open = self._open.parent
-        self.start("body", {})
+        self._start("body", {})

@@ -1,0 +1,310 @@
+"""The loss meter: what of a page's words, facts and table cells survived each step from its HTML to its snippets.
+
+It counts by itself, on the parsed page and on Markdown as text, so that it would see what the converter or a splitter
+let fall. Facts are what an answer must not get wrong: numbers, prices, dates, addresses, phones, code spans and names.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from crawler.select import Content
+
+MOST_LOST_SHOWN = 20
+LONGEST_SHOWN_CHARACTERS = 200
+
+# Scripts, styles and form machinery are no text; a formula is written in TeX, not in the signs it is drawn with.
+_UNSEEN = frozenset(
+    ("head", "script", "style", "select", "textarea", "datalist", "noframes", "option", "optgroup", "math")
+)
+_INLINE = frozenset(
+    (
+        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i"),
+        *("ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub"),
+        *("time", "tt", "u", "var", "wbr"),
+    )
+)
+_SPACED = frozenset(("sup", "label", "button", "input", "text", "title", "desc", "img"))
+_CODE = frozenset(("code", "kbd", "samp", "tt"))
+_CELLS = frozenset(("td", "th"))
+_KINDS = {
+    **dict.fromkeys(_CODE, "code"),
+    **dict.fromkeys(("pre", "listing", "xmp", "plaintext"), "listing"),
+    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt"), "title"),
+    "form": "form",
+}
+_TITLE_ROLES = frozenset(("heading", "tablist"))
+# A sign that nobody sees stands where a link ended: the words of two neighbours do not run together.
+_LINK_END = "\u2060"
+
+# Markdown as ours is written. No pattern looks further than it must: 2,000 characters for what may not be closed.
+_MARKDOWN = re.compile(
+    r"""^(?:[ >]|[-*+][ ]|\d{1,9}[.)][ ])*(?P<fence>`{3,40}|~{3,40})(?![`~])[^\n]*\n
+        (?P<listing>(?s:.*?))(?:^[ >]*(?P=fence)|\Z)
+      | ^[ >]*(?:(?:[-*+]|\d{1,9}[.)])(?:[ ]+|$))+(?:\[[ x]\][ ])?
+      | \\(?P<literal>[!-/:-@\[-`{-~])
+      | (?<!`)(?P<ticks>`{1,40})(?!`)(?P<code>(?s:.{1,2000}?))(?<!`)(?P=ticks)(?!`)
+      | !\[(?:\\.|[^\[\]\\])*\]\((?:[^()\s]|\([^()\s]*\))*(?:\s"(?:\\.|[^"\\])*")?\)
+      | \]\((?P<target>(?:[^()\s]|\([^()\s]*\))*)(?:\s"(?:\\.|[^"\\])*")?\)""",
+    re.VERBOSE | re.MULTILINE,
+)
+_CELL_LINE = re.compile(r"^[ >]*(?:(?:[-*+]|\d{1,9}[.)])[ ]+)*\|(.+)\|[ ]*$", re.MULTILINE)
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
+_RULE_LINE = re.compile(r"[ :|-]+")
+_LISTING = re.compile(r"^[ >]*(`{3,40}|~{3,40})(?![`~])[^\n]*\n(?s:.*?)(?:^[ >]*\1|\Z)", re.MULTILINE)
+
+_LONGEST_JOINED = 60
+_WORD = re.compile(r"[^\W_]+")
+_BLANKS = re.compile(r"[^\S\n]+")
+# What Markdown writes for emphasis, code and links, and what nobody sees, tells no text from another.
+_MARKS = str.maketrans({**dict.fromkeys(f"*`~[]\xad{_LINK_END}"), "^": " ", "|": "\n"})
+
+_CAPITALS = "".join(sign for sign in map(chr, range(0x530)) if sign.isupper())
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
+_AMOUNT = r"\d{1,3}(?:[ ]\d{3})+(?!\d)|\d+(?:[.,'’]\d+)*"
+_CURRENCY = r"[$€£¥₹]|(?:EUR|USD|GBP|CHF)\b"
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"“”()]+(?<![.,;:!?'’])")
+_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
+_NUMBER = re.compile(
+    rf"""(?<!\w)\d{{1,2}}(?:\.|st|nd|rd|th)?[ ]{_MONTH}(?:,?[ ]\d{{4}})?(?!\w)
+      | \b{_MONTH}[ ]\d{{1,2}}(?:st|nd|rd|th)?(?:,?[ ]\d{{4}})?(?!\w)
+      | (?:{_CURRENCY})[ ]?(?:{_AMOUNT})
+      | (?<!\w)(?:{_AMOUNT})[ ]?(?:{_CURRENCY}|%|(?:euros?|dollars?|pounds?)\b)
+      | (?:\+|(?<!\w)\(?0)\d[\d()/ .-]{{5,}}\d
+      | \d{{1,3}}(?:[ ]\d{{3}})+(?!\d)
+      | (?<!\w)[^\W\d]*\d\w*(?:[.,:/'’+-]\w*\d\w*)*""",
+    re.VERBOSE,
+)
+_NAME = re.compile(rf"(?<=[^\s.!?…:] )[{_CAPITALS}][\w'’&-]*(?:[ ][{_CAPITALS}][\w'’&-]*)*")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The words, the facts and the cells of tables in a text, each with how often it stands there; and the text."""
+
+    words: Counter[str]
+    facts: Counter[str]
+    cells: Counter[str]
+    text: str
+
+    def __add__(self, other: "Counted") -> "Counted":
+        text = f"{self.text}\n{other.text}"
+        return Counted(self.words + other.words, self.facts + other.facts, self.cells + other.cells, text)
+
+    @property
+    def measure(self) -> dict[str, int]:
+        """How much there is of each."""
+        return {"words": self.words.total(), "facts": self.facts.total(), "cells": self.cells.total()}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a step lost: how many words, which facts, how many cells of tables."""
+
+    words: int
+    facts: list[str]
+    cells: int
+
+    def added_to(self, loss: dict) -> dict:
+        """Return the loss of the steps before with this one's."""
+        facts = [*loss.get("lost_facts", ()), *self.facts]
+        return loss | {
+            "lost_words": loss.get("lost_words", 0) + self.words,
+            "lost_facts": [fact[:LONGEST_SHOWN_CHARACTERS] for fact in facts[:MOST_LOST_SHOWN]],
+            "lost_fact_count": loss.get("lost_fact_count", 0) + len(self.facts),
+            "lost_cells": loss.get("lost_cells", 0) + self.cells,
+        }
+
+
+def loss_at_reading(content: Content, markdown: str, landmarks: Iterable[str]) -> dict:
+    """Return what the page shows, what was selected of it and what moved to the site's parts, and what neither holds.
+
+    Shape: {"page": M, "selected": M, "moved": M, "lost_words", "lost_facts", "lost_fact_count", "lost_cells"} with M =
+    {"words", "facts", "cells"}. The page is counted as its text shows: where links lead is no part of it.
+    """
+    page = _count_page(content)
+    selected, moved = _count_shown(markdown), _count_shown("\n\n".join(landmarks))
+    measures = {"page": page.measure, "selected": selected.measure, "moved": moved.measure}
+    return _loss(page, selected + moved).added_to(measures)
+
+
+def loss_at_splitting(reading: dict, selected: str, kept: str, texts: Iterable[str]) -> dict:
+    """Return the loss at reading with what its snippets hold, and what they lost.
+
+    `selected` is the page's Markdown, `kept` the same without what the site repeats on its pages and keeps once.
+    """
+    before, snippets = count_markdown(kept), count_markdown("\n\n".join(texts))
+    loss = _loss(before, snippets).added_to(reading) | {"snippets": snippets.measure}
+    if kept != selected:
+        moved, shown = reading.get("moved", {}), _count_shown(kept).measure
+        away = {name: count - shown[name] for name, count in _count_shown(selected).measure.items()}
+        loss["moved"] = {name: moved.get(name, 0) + count for name, count in away.items()}
+    return loss
+
+
+def facts_of(text: str) -> Counter[str]:
+    """Return every number, price, date, e-mail, phone, URL, code span and name of the Markdown, and how often.
+
+    As they are written, but with plain blanks for others; names are capitalised words that begin no sentence.
+    """
+    return count_markdown(text).facts
+
+
+def cells_of(markdown: str) -> Counter[str]:
+    """Return the texts of the cells of the Markdown's tables, empty ones left out, and how often."""
+    if "|" not in markdown:
+        return Counter()
+    rows = (line for line in _CELL_LINE.findall(_LISTING.sub("", markdown)) if not _RULE_LINE.fullmatch(line))
+    return Counter(words for row in rows for cell in _CELL_BORDER.split(row) if (words := _words_in(_shown(cell)[0])))
+
+
+def count_markdown(markdown: str) -> Counted:
+    """Return what stands in the Markdown, where its links lead included."""
+    shown, codes, targets = _shown(markdown)
+    counted = _counted(shown, codes, cells_of(markdown))
+    counted.facts.update(target for target in targets if target.startswith(("http", "mailto:", "tel:")))
+    return replace(counted, text="\n".join([counted.text, *targets]))
+
+
+def _count_shown(markdown: str) -> Counted:
+    """Return what a reader of the rendered Markdown sees."""
+    shown, codes, _ = _shown(markdown)
+    return _counted(shown, codes, cells_of(markdown))
+
+
+def _count_page(content: Content) -> Counted:
+    page = _PageText(content)
+    return _counted("".join(page.pieces), page.codes, Counter(filter(None, page.cells)))
+
+
+def _counted(shown: str, codes: Iterable[str], cells: Counter[str]) -> Counted:
+    text = _folded(shown)
+    return Counted(Counter(_WORD.findall(text)), _facts(text, codes), cells, text)
+
+
+def _loss(before: Counted, after: Counted) -> Loss:
+    """Return what is lost: words by count; facts and cells that stand nowhere, or of which a word is lost.
+
+    A fact that is only read in other limits (two names that run together, a cell of a table that was but layout) still
+    has all of its words.
+    """
+    lost_words = before.words - after.words
+    if lost_words:
+        _forgive_parting(lost_words, after.words - before.words)
+    facts = [
+        fact
+        for fact in before.facts - after.facts
+        if not lost_words.keys().isdisjoint(_WORD.findall(fact)) or fact not in after.text
+    ]
+    cells = before.cells - after.cells if lost_words else Counter()
+    lost_cells = sum(count for cell, count in cells.items() if not lost_words.keys().isdisjoint(cell.split()))
+    return Loss(lost_words.total(), facts, lost_cells)
+
+
+def _forgive_parting(lost: Counter[str], gained: Counter[str]) -> None:
+    """Take out of the lost words those that are only written apart now, as links side by side are."""
+    for word in list(lost):
+        for place in range(1, min(len(word), _LONGEST_JOINED) if gained else 0):
+            parts = word[:place], word[place:]
+            if all(gained[part] > 0 for part in parts):
+                gained.subtract(parts)
+                lost[word] -= 1
+                break
+    lost += Counter()  # drops what is down to none
+
+
+def _folded(text: str) -> str:
+    return _BLANKS.sub(" ", text.translate(_MARKS))
+
+
+def _words_in(text: str) -> str:
+    return " ".join(_WORD.findall(text.translate(_MARKS)))
+
+
+def _facts(text: str, codes: Iterable[str]) -> Counter[str]:
+    """Return the facts of a folded text of which some stretches are code."""
+    facts = Counter(code for stretch in codes if (code := _folded(" ".join(stretch.split()))))
+    for sign, pattern in (("://", _URL), ("www.", _URL), ("@", _EMAIL)):
+        if sign in text:
+            facts.update(pattern.findall(text))
+            text = pattern.sub(" ", text)
+    numbers = _NUMBER.findall(text)
+    facts.update(numbers)
+    facts.update(_NAME.findall(_NUMBER.sub(",", text) if numbers else text))
+    return facts
+
+
+def _shown(markdown: str) -> tuple[str, list[str], list[str]]:
+    """Return the text that a reader of the Markdown sees, the code spans in it, and where its links lead."""
+    codes: list[str] = []
+    targets: list[str] = []
+
+    def show(match: re.Match) -> str:
+        kind = match.lastgroup
+        if kind == "code":
+            codes.append(code := match["code"].replace("\\|", "|"))
+            return code
+        if kind == "target":
+            targets.append(match["target"])
+        return match["listing"] or match["literal"] or ""
+
+    return _MARKDOWN.sub(show, markdown), codes, targets
+
+
+class _PageText:
+    """The visible text of a whole parsed page, read off its tree: pieces of text, code spans, and cells of tables."""
+
+    def __init__(self, content: Content) -> None:
+        self.pieces: list[str] = []
+        self.codes: list[str] = []
+        self.cells: list[str] = []
+        self._inside: Counter[str] = Counter()
+        top = content.roots[0]
+        while top.parent is not None:
+            top = top.parent
+        self._read(top)
+
+    def _read(self, top) -> None:
+        waiting: list[tuple[Iterator, object, int]] = [(iter(top.contents), top, 0)]
+        while waiting:
+            children, tag, start = waiting[-1]
+            for node in children:
+                if isinstance(node, str):
+                    self.pieces.append(node if self._inside["listing"] else node.replace("\n", " "))
+                elif self._is_seen(node):
+                    waiting.append((iter(node.contents), node, len(self.pieces)))
+                    self._begin(node)
+                    break
+            else:
+                waiting.pop()
+                self._end(tag, start)
+
+    def _is_seen(self, tag) -> bool:
+        """Return whether the reader sees the element's text: scripts, styles and form machinery are no text."""
+        if tag.name != "button" or self._inside["title"]:
+            return tag.name not in _UNSEEN
+        is_forms = self._inside["form"] or tag.get("form", None) is not None
+        return not is_forms or any(tag.get(name, None) is not None for name in ("aria-expanded", "aria-controls"))
+
+    def _begin(self, tag) -> None:
+        name = tag.name
+        if name not in _INLINE:
+            self.pieces.append(" " if name in _SPACED else "\n")
+        elif name == "a" and self.pieces and self.pieces[-1] == _LINK_END:
+            self.pieces.append(" ")
+        if kind := _KINDS.get(name) or ("title" if tag.get("role") in _TITLE_ROLES else ""):
+            self._inside[kind] += 1
+
+    def _end(self, tag, start: int) -> None:
+        name = tag.name
+        if kind := _KINDS.get(name) or ("title" if tag.get("role") in _TITLE_ROLES else ""):
+            self._inside[kind] -= 1
+        if name in _CODE and not self._inside["listing"] and not self._inside["code"]:
+            self.codes.append("".join(self.pieces[start:]))
+        elif name in _CELLS:
+            self.cells.append(_words_in("".join(self.pieces[start:])))
+        if name not in _INLINE:
+            self.pieces.append(" " if name in _SPACED else "\n")
+        elif name == "a":
+            self.pieces.append(_LINK_END)

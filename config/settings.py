@@ -51,6 +51,18 @@ def _own_address(value):
         raise ValidationError("more than scheme, host and port: Sitewise needs a host of its own")
 
 
+def _contact(value):
+    if "@" in value and not value.lower().startswith(("http://", "https://")):
+        validate.Email(error="not an e-mail address such as webmaster@example.com")(value)
+    else:
+        _web_address(value)
+
+
+def _header_text(value):
+    if not value.isascii() or not value.isprintable():
+        raise ValidationError("holds characters that cannot be sent in a header")
+
+
 def _broker_address(value):
     if value and urlsplit(value).scheme not in ("redis", "rediss", "amqp", "amqps"):
         raise ValidationError("neither a Redis nor a RabbitMQ address")
@@ -173,10 +185,22 @@ SITEWISE_PROVIDER_HOSTS = frozenset(
 
 # --- Crawling ------------------------------------------------------------------------------------
 SITEWISE_ALLOW_LOOPBACK = _switch("SITEWISE_ALLOW_LOOPBACK", False)
-SITEWISE_CRAWL_USER_AGENT = _text("SITEWISE_CRAWL_USER_AGENT", f"Sitewise/{SITEWISE_VERSION} (+{SITEWISE_URL})")
+# Whom a site's owner may turn to: an e-mail address is sent as From, a web address in the User-Agent's comment.
+_crawl_contact = _text("SITEWISE_CRAWL_CONTACT", "", "an e-mail address or a web address", _contact).strip()
+_crawl_web_contact = "" if "@" in _crawl_contact and "//" not in _crawl_contact else _crawl_contact
+SITEWISE_CRAWL_EMAIL = "" if _crawl_web_contact else _crawl_contact
+SITEWISE_CRAWL_USER_AGENT = _text(
+    "SITEWISE_CRAWL_USER_AGENT",
+    f"Sitewise/{SITEWISE_VERSION} (+{_crawl_web_contact or SITEWISE_URL})",
+    "a name such as AcmeBot/1.0",
+    _header_text,
+)
+if _crawl_web_contact not in SITEWISE_CRAWL_USER_AGENT:
+    SITEWISE_CRAWL_USER_AGENT += f" (+{_crawl_web_contact})"
 SITEWISE_CRAWL_DELAY_SECONDS = _number("SITEWISE_CRAWL_DELAY_SECONDS", 0.5, env.float, minimum=0)
 SITEWISE_CRAWL_MAX_PAGES = _number("SITEWISE_CRAWL_MAX_PAGES", 5_000)
 SITEWISE_MAX_PAGE_BYTES = _number("SITEWISE_MAX_PAGE_BYTES", 5_000_000)
+SITEWISE_MAX_DOCUMENT_BYTES = _number("SITEWISE_MAX_DOCUMENT_BYTES", 25_000_000)
 SITEWISE_FETCH_TIMEOUT_SECONDS = _number("SITEWISE_FETCH_TIMEOUT_SECONDS", 20.0, env.float)
 SITEWISE_LEASE_SECONDS = _number("SITEWISE_LEASE_SECONDS", 30.0, env.float)
 

@@ -5,11 +5,18 @@ Touches no network; pages, sitemaps and uploaded files are read alike.
 
 import codecs
 import contextlib
+import io
 import re
+import zipfile
 
 import webencodings
 
-TEXT_KINDS = frozenset({"html", "xml", "text"})
+TEXT_KINDS = frozenset({"html", "xml", "text", "markdown"})
+# Office's documents are zip files, told apart by the folder that holds their main part (ECMA-376, part 2).
+FOLDERS_OF_KINDS = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
+PACKAGE_MEMBER = "[Content_Types].xml"
+ZIPPED_KINDS = frozenset(FOLDERS_OF_KINDS.values())
+DOCUMENT_KINDS = ZIPPED_KINDS | {"pdf"}
 # What a verdict needs to see; enough for a prolog, a licence comment and the first elements.
 SNIFF_BYTES = 4096
 # Browsers look for a charset in the first 1,024 bytes; pages that put scripts first are read right with more.
@@ -51,6 +58,8 @@ BYTE_ORDER_MARKS = (
 BINARY_BYTES = bytes(byte for byte in range(0x20) if byte not in b"\t\n\f\r\x1b")
 MAX_BINARY_SHARE = 0.05
 HTML_DOCTYPE = re.compile(rb"<!doctype\s+html[\s>]", re.I)
+MARKDOWN_NAME = re.compile(r"\.(md|markdown|mdown|mkd)$", re.I)
+MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
 FRAGMENT_START = re.compile(
     rb"</?(head|body|title|meta|link|script|style|iframe|table|div|main|article|section|header|nav|p|h[1-6]|ul|ol|a|br|b"
     rb"|font|img)[\s/>]",
@@ -68,16 +77,17 @@ ATTRIBUTE = re.compile(rb"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))
 WIDER_CODECS = {"gbk": "gb18030"}
 
 
-def sniff_kind(start: bytes, content_type: str = "") -> str:
-    """Return what the bytes are: "html", "xml", "text", or the kind of a binary file such as "pdf", "zip", "image".
+def sniff_kind(body: bytes, content_type: str = "", name: str = "") -> str:
+    """Return what the bytes are: "html", "xml", "text", "markdown", or a binary file's kind such as "pdf" or "image".
 
-    The start (SNIFF_BYTES of it are enough) decides; the declared content type only where the bytes leave it open.
+    The start (SNIFF_BYTES of it are enough) decides; the declared content type and the file's name only where the
+    bytes leave it open. A zip file is told to be a "docx", "pptx" or "xlsx" if it is whole.
     """
-    start = start[:SNIFF_BYTES]
+    start = body[:SNIFF_BYTES]
     declared = content_type.partition(";")[0].strip().lower()
     binary = _binary_kind(start.lstrip())
     if binary:
-        return binary
+        return _zipped_kind(body) if binary == "zip" else binary
     # Before "binary", since markup with a stray zero byte is a page, and so is UTF-16, half of which is zero bytes.
     markup = _markup_kind(_narrow(start, content_type), declared)
     if markup:
@@ -86,7 +96,21 @@ def sniff_kind(start: bytes, content_type: str = "") -> str:
         return "binary"
     if declared in ("text/html", "application/xhtml+xml"):
         return "html"
-    return "text"
+    return "markdown" if declared in MARKDOWN_TYPES or MARKDOWN_NAME.search(name) else "text"
+
+
+def _zipped_kind(body: bytes) -> str:
+    """Return which document of Office the zip file is by its members' names, or "zip"."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(body)) as package:
+            names = package.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError):
+        return "zip"
+    if PACKAGE_MEMBER not in names:
+        return "zip"
+    return next(
+        (kind for folder, kind in FOLDERS_OF_KINDS.items() if any(name.startswith(folder) for name in names)), "zip"
+    )
 
 
 def _binary_kind(start: bytes) -> str | None:

@@ -1,34 +1,24 @@
 """The port to the web: fetches one page at a time within limits, checks every hop, and says why a page was not had.
 
-What the bytes are and say is decode.py's matter, which addresses may be reached that of tenants/addresses.py, which
-pages belong to the crawl that of the caller's `is_followable`.
+What the bytes are and say is decode.py's matter, how a request gets on the network transport.py's, which pages belong
+to the crawl that of the caller's `is_followable`.
 """
 
 import contextlib
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests.exceptions import ContentDecodingError
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    NameResolutionError,
-    NewConnectionError,
-    ReadTimeoutError,
-)
-from urllib3.util.ssl_ import create_urllib3_context
+from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, ReadTimeoutError
 
-from crawler.deadline import Deadline, PlainSocket, TLSSocket
-from crawler.decode import SNIFF_BYTES, TEXT_KINDS, decode_text, sniff_kind
+from crawler.deadline import Deadline
+from crawler.decode import DOCUMENT_KINDS, SNIFF_BYTES, TEXT_KINDS, ZIPPED_KINDS, decode_text, sniff_kind
+from crawler.transport import CrawlSession, GuardedAdapter
 from tenants.addresses import AddressPolicy, AddressRefused, crawler_policy, refuse_url
 
 CHUNK_BYTES = 65_536
@@ -46,6 +36,10 @@ LOGIN_SEGMENT = re.compile(
 )
 LOGIN_HOST = re.compile(r"(login|signin|sso|auth|accounts|idp)\.", re.I)
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+NOT_MODIFIED = 304
+# A longer validator than this is not kept: it costs more than the fetch it saves.
+MAX_ETAG_CHARACTERS = 200
+MAX_DATE_CHARACTERS = 100
 
 IsFollowable = Callable[[str], str | None]
 
@@ -74,7 +68,11 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class FetchedPage:
-    """A page as it came. `text` is empty unless the kind is html, xml or text; `redirects` are the hops' targets."""
+    """A page as it came. `text` is empty unless the kind is one of TEXT_KINDS; `redirects` are the hops' targets.
+
+    `etag` and `last_modified` name its version, for `Known` of a later fetch. With `is_unchanged` the server said that
+    the version known still stands, and sent nothing: text and body are empty, the kind is html.
+    """
 
     url: str
     final_url: str
@@ -85,11 +83,31 @@ class FetchedPage:
     body: bytes
     redirects: tuple[str, ...] = ()
     robots_header: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    is_unchanged: bool = False
+
+
+@dataclass(frozen=True)
+class Known:
+    """The version of a page that an earlier fetch had; what is empty is not asked about."""
+
+    etag: str = ""
+    last_modified: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that make a request conditional (RFC 9110, 13.1)."""
+        named = {"If-None-Match": self.etag, "If-Modified-Since": self.last_modified}
+        return {name: value for name, value in named.items() if value}
+
+
+NOTHING_KNOWN = Known()
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a fetch accepts: kinds (empty: all), decoded size (None: the client's limit), and number of redirects.
+    """What a fetch accepts: kinds (empty: all), decoded size (None: the client's limits), and number of redirects.
 
     With `is_cut_allowed` a longer body is cut at the limit instead of refused.
     """
@@ -101,6 +119,7 @@ class Wanted:
 
 
 PAGE = Wanted(kinds=frozenset({"html"}))
+PAGE_OR_DOCUMENT = Wanted(kinds=PAGE.kinds | DOCUMENT_KINDS | {"text", "markdown"})
 
 
 class WebClient:
@@ -115,6 +134,7 @@ class WebClient:
         policy: AddressPolicy | None = None,
         *,
         user_agent: str = "",
+        contact_email: str = "",
         max_body_bytes: int = 0,
         timeout_seconds: float = 0,
         sleep: Callable[[float], None] = time.sleep,
@@ -125,16 +145,19 @@ class WebClient:
         self.policy = policy or crawler_policy()
         self.user_agent = user_agent or settings.SITEWISE_CRAWL_USER_AGENT
         self.max_body_bytes = max_body_bytes or settings.SITEWISE_MAX_PAGE_BYTES
+        self.max_document_bytes = max(self.max_body_bytes, settings.SITEWISE_MAX_DOCUMENT_BYTES)
         self.timeout_seconds = timeout_seconds or settings.SITEWISE_FETCH_TIMEOUT_SECONDS
         self._sleep = sleep
         self._deadline = Deadline()
-        self._session = requests.Session()
+        self._session = CrawlSession()
         self._session.trust_env = False  # a proxy of the environment would connect unchecked
         self._session.verify = ca_file or True
         self._session.headers.update(
             {"User-Agent": self.user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip, deflate"}
         )
-        adapter = _GuardedAdapter(self.policy, self._deadline)
+        if email := contact_email or settings.SITEWISE_CRAWL_EMAIL:
+            self._session.headers["From"] = email
+        adapter = GuardedAdapter(self.policy, self._deadline)
         self._session.mount("http://", adapter)
         self._session.mount("https://", adapter)
 
@@ -148,27 +171,30 @@ class WebClient:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def fetch(self, url: str, is_followable: IsFollowable, wanted: Wanted = PAGE) -> FetchedPage:
+    def fetch(
+        self, url: str, is_followable: IsFollowable, wanted: Wanted = PAGE, known: Known = NOTHING_KNOWN
+    ) -> FetchedPage:
         """Return the page at the address, after redirects.
 
         `is_followable` gets the target of each redirect before it is requested and returns why not to, or None.
+        `known` is the version of the page at this very address; where redirects lead, it means nothing.
         Errors: FetchError.
         """
         hops: list[str] = []
         with self._deadline.within(self.timeout_seconds):
             for _ in range(wanted.max_redirects + 1):
                 current = hops[-1] if hops else url
-                answer = self._try_repeatedly(current, wanted)
-                if isinstance(answer, _Body):
-                    return _page(url, tuple(hops), answer)
+                answer = self._try_repeatedly(current, wanted, known if current == url else NOTHING_KNOWN)
+                if isinstance(answer, FetchedPage):
+                    return replace(answer, url=url, redirects=tuple(hops))
                 _refuse_hop(url, answer, is_followable)
                 hops.append(answer)
         raise FetchError(url, "too many redirects", f"{url} was still redirecting after {wanted.max_redirects} hops")
 
-    def _try_repeatedly(self, url: str, wanted: Wanted) -> "_Body | str":
+    def _try_repeatedly(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | str:
         for delay_seconds in (*RETRY_DELAYS_SECONDS, None):
             try:
-                return self._try_once(url, wanted)
+                return self._try_once(url, wanted, known)
             except FetchError as error:
                 wait_seconds = delay_seconds if error.retry_after_seconds is None else error.retry_after_seconds
                 is_last = delay_seconds is None or error.reason not in TRANSIENT_REASONS
@@ -178,65 +204,83 @@ class WebClient:
                 self._deadline.postpone(wait_seconds)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _try_once(self, url: str, wanted: Wanted) -> "_Body | str":
-        """Return the body of the answer, or the address it redirects to."""
+    def _try_once(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | str:
+        """Return the page of the address, or the address it redirects to."""
         with _foreign_errors_renamed(url):
             refuse_url(url, self.policy)
             timeout = self._deadline.remaining_seconds()
-            with self._session.get(url, stream=True, allow_redirects=False, timeout=timeout) as response:
+            request = self._session.get(url, headers=known.headers, stream=True, allow_redirects=False, timeout=timeout)
+            with request as response:
                 target = self._session.get_redirect_target(response)
                 if target is not None:
                     return urldefrag(urljoin(url, target)).url
+                if response.status_code == NOT_MODIFIED and known.headers:
+                    return _unchanged_page(url, response, known)
                 _refuse_status(url, response)
-                return self._read_body(url, response, wanted)
+                body, kind = self._read_body(url, response, wanted)
+                return _page(url, response, body, kind)
 
-    def _read_body(self, url: str, response: requests.Response, wanted: Wanted) -> "_Body":
+    def _read_body(self, url: str, response: requests.Response, wanted: Wanted) -> tuple[bytes, str]:
         """Read up to the limit in decoded bytes; stop at once where kind or size are not wanted."""
-        limit = wanted.max_body_bytes or self.max_body_bytes
         content_type = response.headers.get("Content-Type", "")
-        body, kind = bytearray(), None
+        limit, body, kind = self._limit(wanted, None), bytearray(), None
         for chunk in response.iter_content(CHUNK_BYTES):
             body += chunk
             if kind is None and len(body) >= SNIFF_BYTES:
                 kind = _wanted_kind(url, bytes(body[:SNIFF_BYTES]), content_type, wanted)
+                limit = self._limit(wanted, kind)
             if len(body) > limit:
                 if wanted.is_cut_allowed:
                     break
                 raise FetchError(url, "too large", f"{url} is larger than {limit:,} bytes", status=response.status_code)
-        kind = kind or _wanted_kind(url, bytes(body), content_type, wanted)
+        if kind is None or kind == "zip":
+            kind = _wanted_kind(url, bytes(body), content_type, wanted, is_whole=True)
         if wanted.kinds and not body.strip():
             raise FetchError(url, "empty", f"{url} answered with an empty page", status=response.status_code)
-        robots_header = response.headers.get("X-Robots-Tag", "")
-        return _Body(bytes(body[:limit]), kind, content_type, response.status_code, robots_header)
+        return bytes(body[:limit]), kind
+
+    def _limit(self, wanted: Wanted, kind: str | None) -> int:
+        """Return the most bytes that are read of the kind, or while it is not known."""
+        is_document = kind in DOCUMENT_KINDS or kind == "zip"
+        return wanted.max_body_bytes or (self.max_document_bytes if is_document else self.max_body_bytes)
 
 
-@dataclass(frozen=True)
-class _Body:
-    body: bytes
-    kind: str
-    content_type: str
-    status: int
-    robots_header: str
-
-
-def _page(url: str, hops: tuple[str, ...], answer: _Body) -> FetchedPage:
-    text = decode_text(answer.body, answer.content_type, answer.kind) if answer.kind in TEXT_KINDS else ""
+def _page(url: str, response: requests.Response, body: bytes, kind: str) -> FetchedPage:
+    content_type = response.headers.get("Content-Type", "")
     return FetchedPage(
         url=url,
-        final_url=hops[-1] if hops else url,
-        status=answer.status,
-        kind=answer.kind,
-        content_type=answer.content_type,
-        text=text,
-        body=answer.body,
-        redirects=hops,
-        robots_header=answer.robots_header,
+        final_url=url,
+        status=response.status_code,
+        kind=kind,
+        content_type=content_type,
+        text=decode_text(body, content_type, kind) if kind in TEXT_KINDS else "",
+        body=body,
+        robots_header=response.headers.get("X-Robots-Tag", ""),
+        etag=_validator(response, "ETag", MAX_ETAG_CHARACTERS),
+        last_modified=_validator(response, "Last-Modified", MAX_DATE_CHARACTERS),
     )
 
 
-def _wanted_kind(url: str, start: bytes, content_type: str, wanted: Wanted) -> str:
-    kind = sniff_kind(start, content_type)
-    if wanted.kinds and start.strip() and kind not in wanted.kinds:
+def _unchanged_page(url: str, response: requests.Response, known: Known) -> FetchedPage:
+    page = _page(url, response, b"", "html")
+    return replace(
+        page,
+        etag=page.etag or known.etag,
+        last_modified=page.last_modified or known.last_modified,
+        is_unchanged=True,
+    )
+
+
+def _validator(response: requests.Response, header: str, max_characters: int) -> str:
+    value = response.headers.get(header, "").strip()
+    return value if len(value) <= max_characters and value.isprintable() else ""
+
+
+def _wanted_kind(url: str, start: bytes, content_type: str, wanted: Wanted, is_whole: bool = False) -> str:
+    kind = sniff_kind(start, content_type, urlsplit(url).path)
+    # Which document a zip is stands in names that may come last.
+    is_open = kind == "zip" and not is_whole and wanted.kinds & ZIPPED_KINDS
+    if wanted.kinds and start.strip() and kind not in wanted.kinds and not is_open:
         raise FetchError(url, f"not html: {kind}", f"{url} is no web page: its content is of the kind {kind}")
     return kind
 
@@ -316,51 +360,3 @@ def _named_error(url: str, error: requests.RequestException) -> FetchError:
     )
     reason, message = next((reason, message) for is_so, reason, message in verdicts if is_so)
     return FetchError(url, reason, message, is_retryable=reason in NETWORK_REASONS)
-
-
-class _GuardedAdapter(HTTPAdapter):
-    """Lets requests connect only through the address policy; the host name stays what Host, SNI and certificate see."""
-
-    def __init__(self, policy: AddressPolicy, deadline: Deadline):
-        self._pool_classes = _guarded_pool_classes(policy, deadline)
-        super().__init__()
-
-    def init_poolmanager(self, *args, **kwargs) -> None:
-        tls = create_urllib3_context()
-        tls.sslsocket_class = TLSSocket
-        super().init_poolmanager(*args, ssl_context=tls, **kwargs)
-        self.poolmanager.pool_classes_by_scheme = self._pool_classes
-
-
-def _guarded_pool_classes(policy: AddressPolicy, deadline: Deadline) -> dict[str, type[HTTPConnectionPool]]:
-    class GuardedConnection:
-        def _new_conn(self) -> socket.socket:
-            try:
-                connected = policy.connect(self._dns_host, self.port, min(self.timeout, deadline.remaining_seconds()))
-            except socket.gaierror as error:
-                raise NameResolutionError(self.host, self, error) from error
-            except TimeoutError as error:
-                raise ConnectTimeoutError(self, f"{self.host} did not answer in time") from error
-            except OSError as error:
-                raise NewConnectionError(self, str(error)) from error
-            plain = PlainSocket(fileno=connected.detach())
-            plain.settimeout(self.timeout)
-            return plain
-
-        def connect(self) -> None:
-            super().connect()
-            self.sock.deadline = deadline
-
-    class PlainConnection(GuardedConnection, HTTPConnection):
-        pass
-
-    class TLSConnection(GuardedConnection, HTTPSConnection):
-        pass
-
-    class PlainPool(HTTPConnectionPool):
-        ConnectionCls = PlainConnection
-
-    class TLSPool(HTTPSConnectionPool):
-        ConnectionCls = TLSConnection
-
-    return {"http": PlainPool, "https": TLSPool}

@@ -1,4 +1,6 @@
+import io
 import os
+import zipfile
 
 import pytest
 from hypothesis import given
@@ -140,3 +142,55 @@ def test_the_bytes_say_what_a_file_is_and_the_type_only_where_they_do_not(start,
 def test_sniffing_and_decoding_never_fail(body, content_type):
     assert sniff_kind(body, content_type)
     assert isinstance(decode_text(body, content_type), str)
+
+
+def package(*names: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name in names:
+            packed.writestr(name, "x")
+    return buffer.getvalue()
+
+
+TYPES = "[Content_Types].xml"
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        ((TYPES, "_rels/.rels", "word/document.xml"), "docx"),
+        (("word/document2.xml", TYPES), "docx"),
+        ((TYPES, "ppt/presentation.xml"), "pptx"),
+        ((TYPES, "xl/workbook.xml", "xl/worksheets/sheet1.xml"), "xlsx"),
+        (("mimetype", "content.xml", "META-INF/manifest.xml"), "zip"),
+        (("word/document.xml",), "zip"),
+        ((TYPES, "visio/document.xml"), "zip"),
+        ((TYPES, "words/document.xml"), "zip"),
+        (("report.docx",), "zip"),
+        ((), "zip"),
+    ],
+)
+def test_documents_in_zip_files_are_told_apart_by_their_members_names(names, kind):
+    assert sniff_kind(package(*names), "text/html") == kind
+
+
+def test_a_document_within_a_zip_file_does_not_make_it_one():
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        packed.writestr("report.docx", package(TYPES, "word/document.xml"))
+    assert sniff_kind(buffer.getvalue()) == "zip"
+
+
+@given(st.integers(0, 400), st.binary(max_size=8))
+def test_a_broken_zip_file_is_a_zip_file(position, noise):
+    body = package(TYPES, "word/document.xml", "word/styles.xml")
+    broken = body[:4] + body[4 : 4 + position] + noise + body[4 + position + len(noise) :]
+    assert sniff_kind(broken) in ("zip", "docx")
+    assert sniff_kind(body[: 4 + position]) in ("zip", "docx")
+
+
+def test_markdown_is_plain_text_that_its_type_or_name_calls_so():
+    assert sniff_kind(b"# A", "text/markdown; charset=utf-8") == "markdown"
+    assert sniff_kind(b"# A", "text/plain", "/docs/README.MD") == "markdown"
+    assert sniff_kind(b"# A", "text/plain", "/docs/readme") == "text"
+    assert sniff_kind(b"<!doctype html><p>A", "text/plain", "/docs/readme.md") == "html"

@@ -1,12 +1,14 @@
 import gzip
+import io
 import os
 import socket
 import tracemalloc
+import zipfile
 import zlib
 
 import pytest
 
-from crawler.fetch import FetchError, Wanted, WebClient
+from crawler.fetch import PAGE_OR_DOCUMENT, FetchError, Known, Wanted, WebClient
 from tenants.addresses import AddressPolicy
 from tests.fakes.certificates import Authority
 from tests.fakes.website import Answer, Request, Website, page, redirect
@@ -415,3 +417,143 @@ def test_a_nested_fetch_leaves_the_outer_one_its_time(naps):
         fetched = client.fetch(site.url("/a"), lambda target: client.fetch(site.url("/robots"), follow) and None)
     assert "b" in fetched.text
     assert site.asked_paths == ["/a", "/robots", "/b"]
+
+
+def versioned(request: Request) -> Answer:
+    """Answer as a server that knows the version of its page by a tag and by a date."""
+    headers = {"ETag": '"v1"', "Last-Modified": "Tue, 01 Dec 2026 10:00:00 GMT"}
+    asked = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+    if asked[0] == headers["ETag"] or asked == (None, headers["Last-Modified"]):
+        return Answer(status=304, headers={"ETag": headers["ETag"]})
+    return Answer(page("bikes"), headers=headers)
+
+
+@pytest.mark.parametrize("parts", [("etag", "last_modified"), ("etag",), ("last_modified",)])
+def test_a_page_of_a_known_version_is_not_sent_again(client, parts):
+    with Website({"/": versioned}) as site:
+        first = client.fetch(site.url(), follow)
+        known = Known(**{part: getattr(first, part) for part in parts})
+        again = client.fetch(site.url(), follow, known=known)
+    assert (first.etag, first.last_modified) == ('"v1"', "Tue, 01 Dec 2026 10:00:00 GMT")
+    assert not first.is_unchanged
+    assert again.is_unchanged
+    assert (again.kind, again.text, again.body, again.status) == ("html", "", b"", 304)
+    assert again.etag == '"v1"'
+    assert again.last_modified == known.last_modified
+
+
+def test_another_version_of_a_known_page_is_read(client):
+    with Website({"/": versioned}) as site:
+        fetched = client.fetch(site.url(), follow, known=Known(etag='"v0"', last_modified="x"))
+    assert not fetched.is_unchanged
+    assert "bikes" in fetched.text
+
+
+def test_what_is_known_of_an_address_is_not_asked_where_it_redirects_to(client):
+    with Website({"/old": redirect("/new"), "/new": versioned}) as site:
+        fetched = client.fetch(site.url("/old"), follow, known=Known(etag='"v1"'))
+        assert site.requests[0].headers["if-none-match"] == '"v1"'
+        assert "if-none-match" not in site.requests[1].headers
+    assert "bikes" in fetched.text
+
+
+def test_not_modified_is_no_answer_to_a_request_that_named_no_version(client):
+    with Website({"/": Answer(status=304)}) as site:
+        assert reason_of(client, site.url()) == "status 304"
+
+
+def test_a_version_too_long_or_broken_to_be_kept_is_none(client):
+    tags = {"/long": '"' + "v" * 300 + '"', "/odd": '"a\tb"', "/weak": 'W/"v2"'}
+    with Website({path: Answer("<p>x", headers={"ETag": tag}) for path, tag in tags.items()}) as site:
+        kept = {path: client.fetch(site.url(path), follow).etag for path in tags}
+    assert kept == {"/long": "", "/odd": "", "/weak": 'W/"v2"'}
+
+
+def zip_of(*names: str, size: int = 10) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as package:
+        for name in names:
+            package.writestr(name, os.urandom(size))
+    return buffer.getvalue()
+
+
+DOCX = zip_of("docProps/app.xml", "word/document.xml", "[Content_Types].xml", size=20_000)
+
+
+def test_documents_are_had_when_they_are_wanted_and_only_then(client):
+    bodies = {
+        "/a": Answer(DOCX, content_type="text/html"),
+        "/b": Answer(b"%PDF-1.7\n" + os.urandom(9_000), content_type=None),
+        "/c.md": Answer("# Title\n\nText", content_type="text/plain"),
+        "/d": Answer("plain words", content_type="text/plain"),
+        "/e": page("a page"),
+    }
+    refused = {
+        "/f": (zip_of("a.txt", size=9_000), "not html: zip"),
+        "/g": (zip_of("mimetype", "content.xml"), "not html: zip"),
+        "/h": (b"\x89PNG\r\n\x1a\n" + os.urandom(9_000), "not html: image"),
+    }
+    with Website(bodies | {path: Answer(body) for path, (body, _) in refused.items()}) as site:
+        kinds = {path: client.fetch(site.url(path), follow, PAGE_OR_DOCUMENT).kind for path in bodies}
+        assert client.fetch(site.url("/a"), follow, PAGE_OR_DOCUMENT).body == DOCX
+        assert client.fetch(site.url("/c.md"), follow, PAGE_OR_DOCUMENT).text == "# Title\n\nText"
+        for path, (_, reason) in refused.items():
+            assert reason_of(client, site.url(path), wanted=PAGE_OR_DOCUMENT) == reason
+        assert [reason_of(client, site.url(path)) for path in ("/a", "/b", "/c.md", "/d")] == [
+            "not html: zip",
+            "not html: pdf",
+            "not html: markdown",
+            "not html: text",
+        ]
+    assert kinds == {"/a": "docx", "/b": "pdf", "/c.md": "markdown", "/d": "text", "/e": "html"}
+
+
+def test_a_document_may_be_larger_than_a_page(naps, settings):
+    settings.SITEWISE_MAX_DOCUMENT_BYTES = 100_000
+    with (
+        WebClient(ON_LOOPBACK, max_body_bytes=10_000, sleep=naps) as client,
+        Website({"/page": "<p>" + "a" * 20_000, "/docx": DOCX, "/pdf": b"%PDF-1.7\n" + os.urandom(110_000)}) as site,
+    ):
+        assert client.fetch(site.url("/docx"), follow, PAGE_OR_DOCUMENT).kind == "docx"
+        assert reason_of(client, site.url("/page"), wanted=PAGE_OR_DOCUMENT) == "too large"
+        assert reason_of(client, site.url("/pdf"), wanted=PAGE_OR_DOCUMENT) == "too large"
+
+
+def test_who_to_turn_to_is_said_in_each_request(naps):
+    with (
+        Website({"/": page("home")}) as site,
+        WebClient(ON_LOOPBACK, user_agent="Sitewise/1", contact_email="ann@acme.test", sleep=naps) as client,
+    ):
+        client.fetch(site.url(), follow)
+    assert site.requests[0].headers["from"] == "ann@acme.test"
+    assert site.requests[0].headers["user-agent"] == "Sitewise/1"
+
+
+@pytest.mark.parametrize(
+    ("cookie", "goes_to"),
+    [
+        ("a=1", ["shop.test /", "shop.test /cart"]),
+        ("a=1; Path=/cart", ["shop.test /cart"]),
+        ("a=1; Domain=shop.test; Path=/", ["shop.test /", "shop.test /cart", "www.shop.test /"]),
+        ("a=1; Domain=other.test", []),
+        ("a=1; Domain=test", []),
+        ("a=1; Secure", []),
+        ("a=1; Max-Age=0", []),
+    ],
+)
+def test_a_cookie_goes_back_only_where_a_browser_would_send_it(client, cookie, goes_to):
+    places = [("shop.test", "/"), ("shop.test", "/cart"), ("www.shop.test", "/"), ("other.test", "/")]
+    with Website({"/set": Answer("<p>set", headers={"Set-Cookie": cookie}), "/": "<p>a", "/cart": "<p>b"}) as site:
+        client.fetch(site.url("/set", "shop.test"), follow)
+        for host, path in places:
+            client.fetch(site.url(path, host), follow)
+    received = [f"{asked.host.split(':')[0]} {asked.path}" for asked in site.requests if "cookie" in asked.headers]
+    assert received == goes_to
+
+
+def test_cookies_of_one_crawl_are_unknown_to_another(naps):
+    with Website({"/": Answer("<p>set", headers={"Set-Cookie": "a=1"})}) as site:
+        for _ in range(2):
+            with WebClient(ON_LOOPBACK, sleep=naps) as client:
+                client.fetch(site.url(), follow)
+    assert all("cookie" not in asked.headers for asked in site.requests)

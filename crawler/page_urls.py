@@ -52,6 +52,12 @@ def normalise_url(url: str, base: str = "") -> str | None:
     return SplitResult(parts.scheme, netloc, path or "/", query, "").geturl()
 
 
+def normalise_pattern(pattern: str) -> str:
+    """Return a pattern of paths with its characters encoded as those of addresses; its stars stay."""
+    path, mark, query = pattern.partition("?")
+    return f"{_unify_encoding(path, NOT_IN_PATH)}{mark}{_unify_encoding(query, NOT_IN_QUERY)}"
+
+
 def _as_browsers_read(url: str) -> str:
     """Return the address without outer blanks and line breaks, with slashes for backslashes before the query."""
     cleaned = url.strip(OUTER_BLANKS).translate(LINE_BREAKS)

@@ -1,15 +1,14 @@
-"""Turns an address as people type it into the rules of a crawl: the real site, its scope, robots.txt and sitemaps."""
+"""Turns addresses as people type them into the rules of a crawl: what belongs to it, and what it may ask for."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from urllib.parse import urljoin, urlsplit
 
-from protego import Protego
-
-from crawler.fetch import LOGIN_REQUIRED, FetchError, Wanted, WebClient
+from crawler.fetch import FetchError, WebClient
 from crawler.page_urls import normalise_url
+from crawler.path_patterns import EXCLUDED, NOT_INCLUDED, PathPatterns, PatternError, parse_patterns  # noqa: F401
+from crawler.robots import ROBOTS_UNREACHABLE, Robots, robots_reader
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address
 
@@ -17,13 +16,8 @@ OUT_OF_SCOPE = "out of scope"
 DISALLOWED = "disallowed by robots"
 NOT_A_PAGE = "not a page"
 
-# RFC 9309: at least 500 KiB are read (2.5), at least five redirects followed (2.3.1.2).
-ROBOTS = Wanted(max_body_bytes=500 * 1024, max_redirects=5, is_cut_allowed=True)
-ROBOTS_UNREACHABLE = "robots.txt unreachable"
 # Where no server has answered, the other scheme may still be worth a try.
 NO_ANSWER_REASONS = frozenset({"dns", "connection", "connection lost", "timeout", "tls", ROBOTS_UNREACHABLE})
-# These say by themselves what is wrong with the site; any other failure of robots.txt bears its name.
-PLAIN_REASONS = frozenset({"dns", "connection", "tls", "private address", "bad address"})
 
 TYPED_SCHEME = re.compile(r"(https?)(?::/*|//+)(.*)", re.I | re.S)
 OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9]|/?$)", re.I)
@@ -37,7 +31,6 @@ OTHER_FILE = re.compile(
     r"|ics|vcf|swf|psd|sql)$",
     re.I,
 )
-ALLOW_LINE = re.compile(r"^\s*allow\s*:\s*([^\s#]+)", re.I | re.M)
 
 
 class SiteUnreachable(Exception):
@@ -46,19 +39,6 @@ class SiteUnreachable(Exception):
     def __init__(self, reason: str, message: str, is_retryable: bool = False):
         self.reason, self.message, self.is_retryable = reason, message, is_retryable
         super().__init__(message)
-
-
-@dataclass(frozen=True)
-class Robots:
-    """A host's robots.txt as it applies to us. `addresses` are those it was found under."""
-
-    rules: Protego
-    agent: str
-    addresses: tuple[str, ...]
-    allowed_examples: tuple[str, ...] = ()
-
-    def is_allowed(self, url: str) -> bool:
-        return self.rules.can_fetch(url, self.agent)
 
 
 @dataclass(frozen=True)
@@ -80,15 +60,72 @@ class SiteRules:
         parts = urlsplit(address)
         if parts.netloc not in self.hosts or not f"{parts.path.rstrip('/')}/".startswith(self.path_prefix):
             return OUT_OF_SCOPE
-        if OTHER_FILE.search(parts.path):
-            return NOT_A_PAGE
-        return None if self.robots.is_allowed(address) else DISALLOWED
+        return _refusal_within_scope(address, self.robots)
+
+    def address_of(self, url: str) -> str | None:
+        """Return the one way the crawl writes the address, with the site's own scheme and host; None if it is none."""
+        address = normalise_url(url)
+        parts = urlsplit(address or "")
+        if parts.netloc in self.hosts:
+            own = urlsplit(self.start_url)
+            return parts._replace(scheme=own.scheme, netloc=own.netloc).geturl()
+        return address
+
+    def is_allowed(self, url: str) -> bool:
+        """Return whether the site's robots.txt lets us ask for the address, a page or not; it governs no other site."""
+        return urlsplit(normalise_url(url) or "").netloc not in self.hosts or self.robots.is_allowed(url)
 
     @property
     def guessed_sitemap_urls(self) -> tuple[str, ...]:
         """The usual places of a sitemap: at the root of the host, and of the part that is crawled."""
         places = ("/sitemap.xml", f"{self.path_prefix}sitemap.xml")
         return tuple(dict.fromkeys(urljoin(self.start_url, place) for place in places))
+
+
+@dataclass(frozen=True)
+class ListRules:
+    """What belongs to an import of single pages: the `addresses`, and where redirects lead on their hosts.
+
+    `robots` has each host's rules, `unreachable` why a host's are not known; `problems` tell in words of what was typed
+    and is not among the addresses.
+    """
+
+    start_url: str
+    addresses: tuple[str, ...]
+    robots: Mapping[str, Robots]
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset({*self.robots, *self.unreachable})
+
+    @property
+    def crawl_delay_seconds(self) -> float:
+        return max(robots.crawl_delay_seconds for robots in self.robots.values())
+
+    def refusal(self, url: str) -> str | None:
+        """Return why the address is not to be fetched, or None if it may be."""
+        address = normalise_url(url)
+        host = urlsplit(address or "").netloc
+        if host in self.unreachable:
+            return self.unreachable[host]
+        return _refusal_within_scope(address, self.robots[host]) if host in self.robots else OUT_OF_SCOPE
+
+    def address_of(self, url: str) -> str | None:
+        """Return the one way the import writes the address, or None if it is no web address."""
+        return normalise_url(url)
+
+    def is_allowed(self, url: str) -> bool:
+        """Return whether the host's robots.txt lets us ask for the address, a page or not."""
+        robots = self.robots.get(urlsplit(normalise_url(url) or "").netloc)
+        return robots is None or robots.is_allowed(url)
+
+
+def _refusal_within_scope(address: str, robots: Robots) -> str | None:
+    if OTHER_FILE.search(urlsplit(address).path):
+        return NOT_A_PAGE
+    return None if robots.is_allowed(address) else DISALLOWED
 
 
 def read_site_rules(client: WebClient, typed_address: str) -> SiteRules:
@@ -142,17 +179,14 @@ def _likely_schemes(rest: str) -> list[str]:
 
 def _read_rules_at(client: WebClient, url: str) -> SiteRules:
     """Return the rules of the site that the address leads to. Errors: FetchError, SiteUnreachable."""
-    robots_of = _robots_reader(client)
+    robots_of = robots_reader(client)
     start_url = normalise_url(_find_start(client, url, robots_of))
     robots = robots_of(start_url)
-    rate = robots.rules.request_rate(robots.agent)
     rules = SiteRules(
         start_url=start_url,
-        hosts=_site_hosts(start_url),
+        hosts=_twins(urlsplit(start_url).netloc),
         path_prefix=_path_prefix(url, start_url),
-        crawl_delay_seconds=max(
-            robots.rules.crawl_delay(robots.agent) or 0, rate.seconds / rate.requests if rate else 0
-        ),
+        crawl_delay_seconds=robots.crawl_delay_seconds,
         sitemap_urls=_listed_sitemaps(robots),
         robots=robots,
     )
@@ -179,71 +213,17 @@ def _find_start(client: WebClient, url: str, robots_of: Callable[[str], Robots])
         return error.url
 
 
-def _robots_reader(client: WebClient) -> Callable[[str], Robots]:
-    """Return the function that gives the robots.txt in force for an address, asking each host once."""
-
-    @cache
-    def read(robots_url: str) -> Robots:
-        return _read_robots(client, robots_url)
-
-    return lambda url: read(urljoin(url, "/robots.txt"))
-
-
-def _read_robots(client: WebClient, robots_url: str) -> Robots:
-    """Return the host's rules: everything is allowed where there is no robots.txt (RFC 9309, 2.3.1.3).
-
-    Errors: FetchError where it cannot be known what is allowed (2.3.1.4).
-    """
-    agent = client.user_agent.partition("/")[0].strip()
-    try:
-        page = client.fetch(robots_url, _follow_anywhere, ROBOTS)
-    except FetchError as error:
-        if _is_unavailable(error):
-            return Robots(Protego.parse(""), agent, (robots_url,))
-        if error.reason in PLAIN_REASONS:
-            raise
-        message = f"robots.txt is unreachable, so no page was fetched: {error.message}"
-        raise FetchError(robots_url, ROBOTS_UNREACHABLE, message, is_retryable=True, status=error.status) from error
-    text = _robots_text(page.body)
-    examples = [path.replace("*", "x").rstrip("$") for path in ALLOW_LINE.findall(text)]
-    return Robots(
-        Protego.parse(text),
-        agent,
-        addresses=(robots_url, *page.redirects),
-        allowed_examples=tuple(urljoin(page.final_url, example) for example in examples),
-    )
-
-
-def _follow_anywhere(_target: str) -> None:
-    return None
-
-
-def _is_unavailable(error: FetchError) -> bool:
-    """Return whether the failure says that there is no robots.txt, rather than that it cannot be had now."""
-    if error.status is None:
-        return error.reason in ("too many redirects", LOGIN_REQUIRED)
-    return 300 <= error.status < 500 and error.status != 429
-
-
-def _robots_text(body: bytes) -> str:
-    """Return the rules without a byte order mark, which would hide the first, and without a last line cut in two."""
-    if len(body) >= ROBOTS.max_body_bytes:
-        body = body[: body.rfind(b"\n") + 1]
-    return body.decode("utf-8-sig", "replace")
-
-
 def _listed_sitemaps(robots: Robots) -> tuple[str, ...]:
     listed = (normalise_url(address, robots.addresses[-1]) for address in robots.rules.sitemaps)
     return tuple(dict.fromkeys(address for address in listed if address))
 
 
-def _site_hosts(start_url: str) -> frozenset[str]:
-    """Return the host with and without www., each with the address' port."""
-    parts = urlsplit(start_url)
-    host = parts.hostname
+def _twins(netloc: str) -> frozenset[str]:
+    """Return the host with and without www., each with the port."""
+    host = urlsplit(f"//{netloc}").hostname
     if ":" in host or "." not in host or address_spelled_by(host):
-        return frozenset({parts.netloc})
-    bare = parts.netloc.removeprefix("www.")
+        return frozenset({netloc})
+    bare = netloc.removeprefix("www.")
     return frozenset({bare, f"www.{bare}"})
 
 
@@ -264,3 +244,63 @@ def _is_all_forbidden(rules: SiteRules) -> bool:
     """Return whether neither the start, nor the top of the site, nor any path that robots.txt allows is open to us."""
     top = urljoin(rules.start_url, rules.path_prefix)
     return all(rules.refusal(url) for url in (rules.start_url, top, *rules.robots.allowed_examples))
+
+
+def read_list_rules(client: WebClient, typed_addresses: Iterable[str]) -> ListRules:
+    """Return the rules for single pages at addresses as people type them; each host's robots.txt is asked once.
+
+    What is no web address, or a private one, is told among the problems. Errors: SiteUnreachable if no page is left
+    that may be asked for.
+    """
+    hosts = _ListedHosts(robots_reader(client))
+    addresses: dict[str, None] = {}
+    problems: list[str] = []
+    for typed in filter(None, map(str.strip, typed_addresses)):
+        try:
+            addresses[hosts.add(start_candidates(typed, client.policy))] = None
+        except SiteUnreachable as refusal:
+            problems.append(refusal.message)
+    reachable = [address for address in addresses if urlsplit(address).netloc in hosts.robots]
+    if not reachable:
+        told = next(iter(hosts.failures.values()), None)
+        if told:
+            raise SiteUnreachable(told.reason, told.message, told.is_retryable)
+        raise SiteUnreachable("bad address", " ".join(problems) or "No address was given.")
+    return ListRules(
+        start_url=reachable[0],
+        addresses=tuple(addresses),
+        robots={twin: robots for host, robots in hosts.robots.items() for twin in _twins(host)} | hosts.robots,
+        unreachable={host: failure.reason for host, failure in hosts.failures.items()},
+        problems=tuple(problems),
+    )
+
+
+class _ListedHosts:
+    """The hosts of listed pages: the robots.txt of those that answer, and why the others' is not known."""
+
+    def __init__(self, robots_of: Callable[[str], Robots]):
+        self._robots_of = robots_of
+        self.robots: dict[str, Robots] = {}
+        self.failures: dict[str, FetchError] = {}
+        self._schemes: dict[str, str] = {}
+
+    def add(self, candidates: list[str]) -> str:
+        """Return which of the addresses that may be meant it is: the first whose host answers, or the likeliest."""
+        host = urlsplit(candidates[0]).netloc
+        if host not in self._schemes:
+            self._schemes[host] = self._find_scheme(candidates)
+        by_scheme = {urlsplit(candidate).scheme: candidate for candidate in candidates}
+        return by_scheme.get(self._schemes[host], candidates[0])
+
+    def _find_scheme(self, candidates: list[str]) -> str:
+        for candidate in candidates:
+            parts = urlsplit(candidate)
+            try:
+                self.robots[parts.netloc] = self._robots_of(candidate)
+                self.failures.pop(parts.netloc, None)
+                return parts.scheme
+            except FetchError as failure:
+                self.failures.setdefault(parts.netloc, failure)
+                if failure.reason not in NO_ANSWER_REASONS:
+                    break
+        return urlsplit(candidates[0]).scheme

@@ -1,11 +1,22 @@
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.fetch import WebClient
-from crawler.site import SiteRules, SiteUnreachable, read_site_rules
+from crawler.robots import product_token
+from crawler.site import (
+    DISALLOWED,
+    NOT_A_PAGE,
+    OUT_OF_SCOPE,
+    ListRules,
+    SiteRules,
+    SiteUnreachable,
+    read_list_rules,
+    read_site_rules,
+)
 from tenants.addresses import AddressPolicy
 from tests.fakes.certificates import Authority
 from tests.fakes.website import Answer, Website, page, redirect
@@ -381,3 +392,91 @@ def test_no_typed_text_at_all_fails_otherwise_than_as_unreachable(typed):
 
     with WebClient(AddressPolicy(resolver=unknown), user_agent="OurBot/1") as client, pytest.raises(SiteUnreachable):
         read_site_rules(client, typed)
+
+
+def list_rules_of(client: WebClient, paths: dict, *typed: str) -> tuple[ListRules, Website]:
+    """Return the rules for single pages of a website that answers under all .test names."""
+    with Website(paths) as site:
+        return read_list_rules(client, [address.format(port=site.port) for address in typed]), site
+
+
+def test_listed_pages_are_understood_as_typed_and_each_host_is_asked_once(client):
+    rules, site = list_rules_of(
+        client, {}, "a.test:{port}/one", " http://a.test:{port}/two ", "", "b.test:{port}", "a.test:{port}/one#part"
+    )
+    base_a, base_b = f"http://a.test:{site.port}", f"http://b.test:{site.port}"
+    assert rules.addresses == (f"{base_a}/one", f"{base_a}/two", f"{base_b}/")
+    assert rules.start_url == f"{base_a}/one"
+    assert (site.asked("//a.test/robots.txt"), site.asked("//b.test/robots.txt")) == (1, 1)
+    assert site.asked_paths == ["/robots.txt", "/robots.txt"]
+    assert [rules.refusal(address) for address in rules.addresses] == [None, None, None]
+    assert rules.refusal(f"http://www.a.test:{site.port}/moved") is None
+    assert rules.refusal(f"http://c.test:{site.port}/") == OUT_OF_SCOPE
+    assert rules.refusal(f"{base_a}/logo.png") == NOT_A_PAGE
+    assert rules.address_of(f"{base_b}/x?utm_source=a#b") == f"{base_b}/x"
+
+
+def test_each_listed_hosts_robots_rule_its_own_pages_and_the_slowest_pace_holds(client):
+    rules, site = list_rules_of(
+        client,
+        {
+            "//a.test/robots.txt": robots("User-agent: *\nDisallow: /private\nCrawl-delay: 2"),
+            "//b.test/robots.txt": robots("User-agent: *\nCrawl-delay: 3"),
+        },
+        "http://a.test:{port}/private",
+        "http://b.test:{port}/private",
+    )
+    assert [rules.refusal(address) for address in rules.addresses] == [DISALLOWED, None]
+    assert rules.crawl_delay_seconds == 3
+    assert not rules.is_allowed(f"http://a.test:{site.port}/private/scripts.js")
+    assert rules.is_allowed(f"http://elsewhere.test:{site.port}/private/scripts.js")
+
+
+def test_a_listed_host_that_does_not_answer_spoils_only_its_own_pages(client):
+    rules, site = list_rules_of(
+        client,
+        {"//b.test/robots.txt": Answer(status=503)},
+        "http://nowhere.invalid/a",
+        "http://b.test:{port}/b",
+        "http://a.test:{port}/c",
+        "http://10.0.0.1/d",
+        "mailto:ann@acme.test",
+    )
+    assert {urlsplit(address).path: rules.refusal(address) for address in rules.addresses} == {
+        "/a": "dns",
+        "/b": "robots.txt unreachable",
+        "/c": None,
+    }
+    assert rules.start_url == f"http://a.test:{site.port}/c"
+    assert len(rules.problems) == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "reason"),
+    [([], "bad address"), (["", " "], "bad address"), (["ftp://a.test/"], "bad address"), (["nowhere.invalid"], "dns")],
+)
+def test_a_list_without_any_page_that_can_be_had_says_so(client, typed, reason):
+    with pytest.raises(SiteUnreachable) as failure:
+        read_list_rules(client, typed)
+    assert failure.value.reason == reason
+    assert failure.value.message
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "token"),
+    [
+        ("OurBot/1 (+https://sitewise.test)", "OurBot"),
+        ("Mozilla/5.0 (compatible; AcmeBot/1.0; +https://acme.test)", "AcmeBot"),
+        ("Plain", "Plain"),
+    ],
+)
+def test_robots_know_the_crawler_by_its_own_name(user_agent, token):
+    assert product_token(user_agent) == token
+
+
+def test_the_sites_robots_rule_what_its_pages_load_and_no_other_site(client):
+    paths = {"/docs/": page("docs"), "/robots.txt": robots("User-agent: *\nDisallow: /api/")}
+    rules, site = rules_of(client, paths, "http://{host}/docs/")
+    assert not rules.is_allowed(f"http://ex.test:{site.port}/api/texts.json")
+    assert rules.is_allowed(f"http://ex.test:{site.port}/static/site.js")
+    assert rules.is_allowed(f"http://cdn.test:{site.port}/api/texts.json")

@@ -102,7 +102,7 @@ class SnippetMaker:
             self.lease.check()
             replaced = replace_page_snippets(self.job.model, page.url, drafts)
             store_vectors(self.job.model, page.url, vectors)
-            count = replaced.added + replaced.kept + replaced.protected
+            count = replaced.standing
             self._finish(page, split_hash="" if is_second_best else split_hash, snippet_count=count)
 
     def _split(self, markdown: str, title: str, ask: Splitter | None, url: str = "") -> tuple[list[SnippetDraft], dict]:
@@ -131,7 +131,9 @@ class SnippetMaker:
         last = _earlier(page).order_by("-job_id").values("split_hash", "snippet_count").first()
         if last is None or last["split_hash"] != split_hash:
             return False
-        return last["snippet_count"] == 0 or self._standing(page).exists()
+        # Edited ones that stand alone say that the page was gone: what it says now comes back.
+        standing = self._standing(page).exclude(conflict=TrainingSnippet.Conflict.GONE)
+        return last["snippet_count"] == 0 or standing.exists()
 
     def _standing(self, page: Page):
         return self.job.model.snippets.filter(uri=page.url, source=Source.CRAWL)

@@ -1,24 +1,25 @@
 """The only writer of training snippets: every change reaches the rows and both legs of the index in one transaction."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from typing import Protocol
+from enum import StrEnum
+from itertools import islice
 
 from django.db.models import QuerySet
 
 from models_app import index
 from models_app.embedder import space_of
 from models_app.index import SnippetText
-from models_app.models import MLModel, TrainingSnippet
-from models_app.tokens import count_tokens
+from models_app.models import MLModel, SnippetVersion, TrainingSnippet
+from models_app.sections import TITLE_LENGTH, Draft, Section, embedded_text, hash_of, match_sections
 from tenants.models import Tenant
 from tenants.store import active_store, tenant_atomic
 
-Source = TrainingSnippet.Source
-TITLE_LENGTH = TrainingSnippet._meta.get_field("prompt").max_length
+__all__ = ["TITLE_LENGTH", "Draft", "embedded_text"]
+
+Source, Conflict, Cause = TrainingSnippet.Source, TrainingSnippet.Conflict, SnippetVersion.Cause
 BATCH = 500  # rows a transaction: short enough that a visitor's question never waits for the write lock
+MOST_VERSIONS = 20  # of one snippet: a page may change every day
 
 
 class SnippetQuotaReached(Exception):
@@ -28,48 +29,117 @@ class SnippetQuotaReached(Exception):
         super().__init__(f"This workspace holds its {quota:,} snippets; delete some, or ask the operator for more.")
 
 
-class Draft(Protocol):
-    """What becomes a snippet: a title and a text."""
+class ConflictMoved(Exception):
+    """The conflict is not the one that was decided: an import or another member was quicker."""
 
-    prompt: str
-    completion: str
+    def __init__(self):
+        super().__init__("This snippet has changed since you opened it. Look at its texts again.")
+
+
+class Choice(StrEnum):
+    """What the owner decides about an edited snippet whose page has changed."""
+
+    MINE = "mine"
+    THEIRS = "theirs"
+    MERGED = "merged"
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """What a page's new text did to its snippets."""
+    """What a page's new text did to its snippets: each that stands now is added, changed, kept or protected."""
 
     added: int = 0
-    kept: int = 0
+    changed: int = 0  # another text in the same row
+    kept: int = 0  # their text is what it was; the owner may be asked about some
     removed: int = 0
     protected: int = 0  # edited by hand, and no longer on the page
+    conflicts: int = 0  # of those kept and protected, about which the owner is asked anew
+
+    @property
+    def standing(self) -> int:
+        """How many snippets the page has now."""
+        return self.added + self.changed + self.kept + self.protected
 
 
 def add(model: MLModel, prompt: str, completion: str, uri: str = "", source: str = Source.MANUAL) -> TrainingSnippet:
     """Return a new snippet, found by keyword at once; raises SnippetQuotaReached."""
-    new = _new(model, prompt, completion, uri=uri, source=source)
+    section = Section(prompt, completion).made_ahead()
     with tenant_atomic():
         _refuse_over_quota(1)
-        return _insert([new])[0]
+        return _insert([_row_of(section, model, uri=uri, source=source)], [section])[0]
 
 
-def edit(snippet: TrainingSnippet, prompt: str, completion: str, uri: str) -> TrainingSnippet:
-    """Change a snippet's texts; its vector is missing until it is made again. The source it came from is kept."""
-    fresh = _new(snippet.model, prompt, completion)
+def add_many(model: MLModel, drafts: Iterable[Draft], source: str = Source.UPLOAD, uri: str = "") -> int:
+    """Add many snippets, a batch in a transaction; returns how many.
+
+    A draft that is an unsaved TrainingSnippet keeps its own fields: page, source, place, the owner's edit, a conflict.
+    Raises SnippetQuotaReached; the batches before that one stand.
+    """
+    added, left = 0, iter(drafts)
+    while batch := list(islice(left, BATCH)):
+        sections = [
+            Section(draft.prompt, draft.completion, added + place).made_ahead() for place, draft in enumerate(batch)
+        ]
+        rows = [
+            _taken_over(draft, section, model)
+            if isinstance(draft, TrainingSnippet)
+            else _row_of(section, model, uri=uri, source=source)
+            for draft, section in zip(batch, sections, strict=True)
+        ]
+        with tenant_atomic():
+            _refuse_over_quota(len(rows))
+            added += len(_insert(rows, sections))
+    return added
+
+
+def edit(snippet: TrainingSnippet, prompt: str, completion: str, uri: str, author: str = "") -> TrainingSnippet:
+    """Change a snippet's texts; its vector is missing until it is made again.
+
+    What its page said is kept, to be compared with what it says next; to say the same as the page ends the edit.
+    """
+    section = Section(prompt, completion).made_ahead()
     with tenant_atomic():
-        old = TrainingSnippet.objects.get(pk=snippet.pk)
-        if (old.prompt, old.completion) == (prompt, completion):
-            TrainingSnippet.objects.filter(pk=old.pk).update(uri=uri)
-        else:
-            index.remove_snippets(old.model_id, [_text_of(old)])
-            old.prompt, old.completion, old.uri = fresh.prompt, fresh.completion, uri
-            old.token_count = fresh.token_count
-            old.embedded_in = ""
-            old.is_edited = old.source != Source.MANUAL
-            old.save()
-            index.add_snippets(old.model_id, [_text_of(old)])
+        row = TrainingSnippet.objects.get(pk=snippet.pk)
+        if row.uri != uri:
+            row.uri = uri
+            TrainingSnippet.objects.filter(pk=row.pk).update(uri=uri)
+        _write_by_hand(row, section, Cause.EDITED, author)
     snippet.refresh_from_db()
     return snippet
+
+
+def restore(version: SnippetVersion, author: str = "") -> None:
+    """Give the snippet the text again that it had in this version; that is an edit like another."""
+    section = Section(version.prompt, version.completion).made_ahead()
+    with tenant_atomic():
+        _write_by_hand(TrainingSnippet.objects.get(pk=version.snippet_id), section, Cause.RESTORED, author)
+
+
+def resolve(snippet: TrainingSnippet, choice: str, prompt: str = "", completion: str = "", author: str = "") -> None:
+    """End the snippet's conflict: the owner's text stays, the page's is taken, or the one that is given.
+
+    A snippet whose section is gone becomes the owner's own, or is deleted. Raises ConflictMoved where the snippet as it
+    was read is no longer the one that is stored.
+    """
+    choice = Choice(choice)
+    with tenant_atomic():
+        row = TrainingSnippet.objects.filter(pk=snippet.pk).first()
+        if row is None or not row.conflict or _asked_texts(row) != _asked_texts(snippet):
+            raise ConflictMoved
+        is_gone = row.conflict == Conflict.GONE
+        if is_gone and choice == Choice.THEIRS:
+            _remove([row])
+            return
+        text = {
+            Choice.MINE: (row.prompt, row.completion),
+            Choice.THEIRS: (row.new_prompt, row.new_completion),
+            Choice.MERGED: (prompt, completion),
+        }[choice]
+        if is_gone:
+            row.source, row.conflict = Source.MANUAL, Conflict.NONE
+        else:
+            _take_as_source(row)
+        _rewrite([(row, Section(*text))], Cause.RESOLVED, author)
 
 
 def delete(model: MLModel, ids: Iterable[int]) -> int:
@@ -81,41 +151,44 @@ def delete(model: MLModel, ids: Iterable[int]) -> int:
     return deleted
 
 
-def replace_page_snippets(model: MLModel, uri: str, drafts: Sequence[Draft], source: str = Source.CRAWL) -> Replaced:
+def prepare(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> list[Section]:
+    """Return the drafts for replace_page_snippets with all made that takes time, so that it is not made in there."""
+    sections = _sections_of(drafts)
+    known = set(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))
+    return [section if section.text_hash in known else section.made_ahead() for section in sections]
+
+
+def replace_page_snippets(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> Replaced:
     """Make the page's snippets those of the drafts, in one transaction.
 
-    A section that did not change keeps its row, its vector and the owner's edits; what the owner edited survives also
+    A section that did not change keeps its row, its vector and the owner's edit; one that changed keeps its row and
+    gets the new text, or, where the owner edited it, keeps the owner's and asks. What the owner edited survives also
     when its section is gone. Raises SnippetQuotaReached, and then nothing has changed.
     """
-    fresh = [
-        _new(model, draft.prompt, draft.completion, uri=uri, source=source, position=position)
-        for position, draft in enumerate(drafts)
-    ]
+    sections = _sections_of(drafts)
     with tenant_atomic():
-        standing = defaultdict(list)
-        for snippet in model.snippets.filter(uri=uri, source=source).order_by("position", "id"):
-            standing[snippet.source_hash].append(snippet)
-        added, kept = [], 0
-        for new in fresh:
-            if standing[new.source_hash]:
-                _keep(standing[new.source_hash].pop(0), new.position)
-                kept += 1
-            else:
-                added.append(new)
-        left = [snippet for rest in standing.values() for snippet in rest]
-        gone = [snippet for snippet in left if not snippet.is_edited]
-        _refuse_over_quota(len(added) - len(gone))
+        matching = match_sections(sections, model.snippets.filter(uri=uri, source=source).order_by("position", "id"))
+        gone = [row for row in matching.gone if not row.is_edited]
+        protected = [row for row in matching.gone if row.is_edited]
+        _refuse_over_quota(len(matching.added) - len(gone))
         _remove(gone)
-        _insert(added)
-    return Replaced(added=len(added), kept=kept, removed=len(gone), protected=len(left) - len(gone))
+        _move(matching.pairs)
+        changed = [(row, section) for section, row in matching.pairs if _is_rewritten(row, section)]
+        _rewrite(changed, Cause.IMPORTED)
+        asked = sum(_follow_page(row, section) for section, row in matching.pairs) + _mark_gone(protected)
+        _insert([_row_of(section, model, uri=uri, source=source) for section in matching.added], matching.added)
+    kept = len(matching.pairs) - len(changed)
+    return Replaced(len(matching.added), len(changed), kept, len(gone), len(protected), asked)
 
 
 def retire_pages(model: MLModel, uris: Iterable[str], source: str = Source.CRAWL) -> int:
-    """Delete the snippets of pages that are gone, except those the owner edited; returns how many."""
+    """Delete the snippets of pages that are gone, and ask about those the owner edited; returns how many it deleted."""
     retired = 0
     for uri in uris:
         with tenant_atomic():
-            retired += _remove(model.snippets.filter(uri=uri, source=source, is_edited=False))
+            standing = model.snippets.filter(uri=uri, source=source)
+            retired += _remove(standing.filter(is_edited=False))
+            _mark_gone(standing.filter(is_edited=True))
     return retired
 
 
@@ -147,23 +220,41 @@ def forget_lost_vectors(model: MLModel) -> int:
     return len(lost)
 
 
-def embedded_text(snippet: TrainingSnippet) -> str:
-    """Return what is embedded and counted: title and text together, as the title is half of the signal."""
-    return f"{snippet.prompt}\n\n{snippet.completion}"
+def _sections_of(drafts: Iterable[Draft]) -> list[Section]:
+    return [
+        draft if isinstance(draft, Section) else Section(draft.prompt, draft.completion, position)
+        for position, draft in enumerate(drafts)
+    ]
 
 
-def _new(model: MLModel, prompt: str, completion: str, **fields) -> TrainingSnippet:
-    snippet = TrainingSnippet(model=model, prompt=prompt[:TITLE_LENGTH], completion=completion, **fields)
-    snippet.token_count = count_tokens(embedded_text(snippet))
-    snippet.source_hash = sha256(f"{prompt}\0{completion}".encode()).hexdigest()
-    return snippet
+def _row_of(section: Section, model: MLModel, **fields) -> TrainingSnippet:
+    return TrainingSnippet(
+        model=model,
+        prompt=section.prompt,
+        completion=section.completion,
+        position=section.position,
+        token_count=section.token_count,
+        source_hash=section.text_hash,
+        **fields,
+    )
 
 
-def _insert(snippets: list[TrainingSnippet]) -> list[TrainingSnippet]:
-    TrainingSnippet.objects.bulk_create(snippets, batch_size=BATCH)
-    if snippets:
-        index.add_snippets(snippets[0].model_id, [_text_of(snippet) for snippet in snippets])
-    return snippets
+def _taken_over(row: TrainingSnippet, section: Section, model: MLModel) -> TrainingSnippet:
+    """Return a row that comes from elsewhere with all set that belongs to its place here."""
+    row.model, row.prompt, row.token_count, row.embedded_in = model, section.prompt, section.token_count, ""
+    row.source_hash = hash_of(row.source_prompt, row.source_completion) if row.is_edited else section.text_hash
+    return row
+
+
+def _insert(rows: list[TrainingSnippet], sections: Sequence[Section]) -> list[TrainingSnippet]:
+    if rows:
+        TrainingSnippet.objects.bulk_create(rows, batch_size=BATCH)
+        _index(list(zip(rows, sections, strict=True)))
+    return rows
+
+
+def _index(pairs: Sequence[tuple[TrainingSnippet, Section]]) -> None:
+    index.add_terms(pairs[0][0].model_id, [(row.pk, section.terms) for row, section in pairs])
 
 
 def _remove(snippets: Iterable[TrainingSnippet]) -> int:
@@ -175,9 +266,106 @@ def _remove(snippets: Iterable[TrainingSnippet]) -> int:
     return len(rows)
 
 
-def _keep(snippet: TrainingSnippet, position: int) -> None:
-    if snippet.position != position:
-        TrainingSnippet.objects.filter(pk=snippet.pk).update(position=position)
+def _write_by_hand(row: TrainingSnippet, section: Section, cause: Cause, author: str) -> None:
+    """Give the row a member's text, and keep what its page said before the first edit."""
+    if section.says_the_same_as(row):
+        return
+    if row.source != Source.MANUAL and not row.is_edited:
+        row.source_prompt, row.source_completion = row.prompt, row.completion
+    if row.conflict == Conflict.CHANGED and section.text_hash == hash_of(row.new_prompt, row.new_completion):
+        _take_as_source(row)  # the member has written what the page says now
+    _rewrite([(row, section)], cause, author)
+
+
+def _rewrite(changed: Sequence[tuple[TrainingSnippet, Section]], cause: Cause, author: str = "") -> None:
+    """Give the rows, all of one model, their new texts; the old ones become versions.
+
+    A text that is the same keeps its place in the index and its vector.
+    """
+    if not changed:
+        return
+    _note_versions([row for row, _ in changed], cause, author)
+    others = [(row, section) for row, section in changed if not section.says_the_same_as(row)]
+    if others:
+        index.remove_snippets(others[0][0].model_id, [_text_of(row) for row, _ in others])
+    for row, section in changed:
+        row.embedded_in = row.embedded_in if section.says_the_same_as(row) else ""
+        row.prompt, row.completion, row.token_count = section.prompt, section.completion, section.token_count
+        if cause == Cause.IMPORTED:
+            row.source_hash = section.text_hash
+        _settle_edit(row)
+        row.save()
+    if others:
+        _index(others)
+
+
+def _settle_edit(row: TrainingSnippet) -> None:
+    """Say whether the row is edited: it says something else than its page did, or the owner has yet to decide."""
+    is_of_page = hash_of(row.prompt, row.completion) == row.source_hash
+    row.is_edited = row.source != Source.MANUAL and (bool(row.conflict) or not is_of_page)
+    if not row.is_edited:
+        row.source_prompt, row.source_completion = "", ""
+    if not row.conflict:
+        row.new_prompt, row.new_completion = "", ""
+
+
+def _take_as_source(row: TrainingSnippet) -> None:
+    """End the row's conflict: what its page says now is what the owner's text is compared with from here on."""
+    row.source_prompt, row.source_completion = row.new_prompt, row.new_completion
+    row.source_hash, row.conflict = hash_of(row.new_prompt, row.new_completion), Conflict.NONE
+
+
+def _note_versions(rows: Sequence[TrainingSnippet], cause: Cause, author: str) -> None:
+    SnippetVersion.objects.bulk_create(
+        SnippetVersion(snippet=row, prompt=row.prompt, completion=row.completion, cause=cause, author=author)
+        for row in rows
+    )
+    for row in rows:
+        if outdated := list(row.versions.values_list("pk", flat=True)[MOST_VERSIONS:]):
+            row.versions.filter(pk__in=outdated).delete()
+
+
+def _move(pairs: Sequence[tuple[Section, TrainingSnippet]]) -> None:
+    """Give the rows the places that their sections have on the page."""
+    moved = [row for section, row in pairs if row.position != section.position]
+    for section, row in pairs:
+        row.position = section.position
+    if moved:
+        TrainingSnippet.objects.bulk_update(moved, ["position"], batch_size=BATCH)
+
+
+def _is_rewritten(row: TrainingSnippet, section: Section) -> bool:
+    return not row.is_edited and row.source_hash != section.text_hash
+
+
+def _follow_page(row: TrainingSnippet, section: Section) -> bool:
+    """Note what the page of an edited row says now; returns whether the owner is asked about it anew."""
+    before = (row.source_hash, *_asked_texts(row))
+    if not row.is_edited:
+        return False
+    if section.text_hash == row.source_hash:
+        row.conflict = Conflict.NONE
+    elif section.says_the_same_as(row):
+        row.source_hash, row.conflict = section.text_hash, Conflict.NONE
+    else:
+        row.conflict, row.new_prompt, row.new_completion = Conflict.CHANGED, section.prompt, section.completion
+    _settle_edit(row)
+    if before == (row.source_hash, *_asked_texts(row)):
+        return False
+    row.save()
+    return bool(row.conflict)
+
+
+def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:
+    """Ask about edited rows whose section is gone; returns about how many it was not yet asked."""
+    keys = [row.pk for row in edited if row.conflict != Conflict.GONE]
+    gone = TrainingSnippet.objects.filter(pk__in=keys)
+    return gone.update(conflict=Conflict.GONE, new_prompt="", new_completion="") if keys else 0
+
+
+def _asked_texts(row: TrainingSnippet) -> tuple[str, ...]:
+    """Return what the owner decides between."""
+    return row.conflict, row.prompt, row.completion, row.new_prompt, row.new_completion
 
 
 def _text_of(snippet: TrainingSnippet) -> SnippetText:
@@ -188,5 +376,5 @@ def _refuse_over_quota(more: int) -> None:
     if more <= 0:
         return
     quota = Tenant.objects.values_list("snippet_quota", flat=True).get(pk=active_store().tenant_id)
-    if TrainingSnippet.objects.count() + more > quota:
+    if index.snippet_count() + more > quota:
         raise SnippetQuotaReached(quota)

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 from models_app.index import keywords, vectors
 from models_app.index.check import check_model
 from models_app.index.chunks import VectorsRefused
-from models_app.index.keywords import AlreadyIndexed, SnippetText, add_snippets
+from models_app.index.keywords import (
+    AlreadyIndexed,
+    SnippetTerms,
+    SnippetText,
+    add_snippets,
+    add_terms,
+    snippet_count,
+    terms_of,
+)
 from models_app.index.statement import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
 from models_app.index.vectors import NotIndexed, drop_space, drop_vectors, ids_with_vectors, put_vectors
 from tenants.store import tenant_atomic
@@ -22,9 +30,11 @@ __all__ = [
     "IndexHit",
     "IndexQuestion",
     "NotIndexed",
+    "SnippetTerms",
     "SnippetText",
     "VectorsRefused",
     "add_snippets",
+    "add_terms",
     "check_model",
     "drop_space",
     "drop_vectors",
@@ -36,6 +46,8 @@ __all__ = [
     "remove_model",
     "remove_snippets",
     "search",
+    "snippet_count",
+    "terms_of",
 ]
 
 

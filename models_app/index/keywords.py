@@ -79,6 +79,14 @@ class SnippetText:
 
 
 @dataclass(frozen=True)
+class SnippetTerms:
+    """The terms of a title and a text: what takes time to make, so that it can be made before a transaction."""
+
+    prompt: Sequence[str]
+    completion: Sequence[str]
+
+
+@dataclass(frozen=True)
 class Postings:
     """A snippet's terms with its model's prefix, blank between them, as the full-text table takes them."""
 
@@ -88,7 +96,7 @@ class Postings:
 
     @property
     def terms(self) -> int:
-        return len(self.prompt.split()) + len(self.completion.split())
+        return sum(text.count(" ") + 1 for text in (self.prompt, self.completion) if text)
 
     @property
     def digest(self) -> bytes:
@@ -116,24 +124,35 @@ def prefix_of(model_id: int) -> str:
 
 def postings_of(model_id: int, row: SnippetText) -> Postings:
     """Return what is indexed for a snippet's texts."""
-    prefix = prefix_of(model_id)
-    prompt, completion = (
-        " ".join(prefix + term for term in index_terms(text)) for text in (row.prompt, row.completion)
-    )
-    return Postings(row.id, prompt, completion)
+    return _postings(model_id, row.id, terms_of(row.prompt, row.completion))
+
+
+def terms_of(prompt: str, completion: str) -> SnippetTerms:
+    """Return the terms of a snippet's title and text."""
+    return SnippetTerms(index_terms(prompt), index_terms(completion))
 
 
 def add_snippets(model_id: int, texts: Iterable[SnippetText]) -> None:
     """Index new snippets of the model; raises AlreadyIndexed."""
     with tenant_atomic():
         for batch in batches(texts):
-            if known := rows(KNOWN, ids=id_list(text.id for text in batch)):
-                raise AlreadyIndexed([row[0] for row in known])
-            added = [postings_of(model_id, text) for text in batch]
-            write_each(ADD_POSTINGS, [vars(one) for one in added])
-            snippets = [Indexed(one.id, model_id, one.terms, one.digest) for one in added]
-            write_each(ADD_SNIPPET, [vars(snippet) for snippet in snippets])
-            _count(model_id, len(snippets), sum(snippet.terms for snippet in snippets))
+            add_terms(model_id, [(text.id, terms_of(text.prompt, text.completion)) for text in batch])
+
+
+def add_terms(model_id: int, snippets: Sequence[tuple[int, SnippetTerms]]) -> None:
+    """Index new snippets, given their ids and terms, in the caller's transaction; raises AlreadyIndexed."""
+    if known := rows(KNOWN, ids=id_list(key for key, _ in snippets)):
+        raise AlreadyIndexed([row[0] for row in known])
+    added = [_postings(model_id, key, terms) for key, terms in snippets]
+    write_each(ADD_POSTINGS, [vars(one) for one in added])
+    indexed = [Indexed(one.id, model_id, one.terms, one.digest) for one in added]
+    write_each(ADD_SNIPPET, [vars(snippet) for snippet in indexed])
+    _count(model_id, len(indexed), sum(snippet.terms for snippet in indexed))
+
+
+def snippet_count() -> int:
+    """Return how many snippets the store has in its index: what counting its rows would take long to say."""
+    return rows("SELECT coalesce(sum(snippets), 0) FROM ret_model")[0][0]
 
 
 def delete_texts(model_id: int, texts: Sequence[SnippetText]) -> None:
@@ -194,6 +213,12 @@ def batches(texts: Iterable[SnippetText]) -> Iterator[list[SnippetText]]:
     iterator = iter(texts)
     while batch := list(islice(iterator, BATCH)):
         yield batch
+
+
+def _postings(model_id: int, key: int, terms: SnippetTerms) -> Postings:
+    prefix = prefix_of(model_id)
+    prompt, completion = (" ".join([prefix + term for term in some]) for some in (terms.prompt, terms.completion))
+    return Postings(key, prompt, completion)
 
 
 def _delete_unchanged(model_id: int, texts: Sequence[SnippetText]) -> list[int]:

@@ -79,7 +79,8 @@ def test_what_the_owner_edited_survives_also_when_its_section_is_gone(support):
     assert (gone.removed, gone.protected) == (0, 1)
     assert support.snippets.get(prompt="Lamp").completion == "Sold out."
     assert snippets.retire_pages(support, [URL]) == 1
-    assert [row.prompt for row in support.snippets.all()] == ["Lamp"]
+    [row] = support.snippets.all()
+    assert (row.prompt, row.conflict) == ("Lamp", TrainingSnippet.Conflict.GONE)
 
 
 def test_another_pages_and_hand_written_snippets_are_left_alone(support):
@@ -99,6 +100,36 @@ def test_over_the_quota_nothing_changes_and_the_message_names_it(support, acme):
     assert [row.prompt for row in support.snippets.all()] == ["Lamp"]
     replaced = snippets.replace_page_snippets(support, URL, [SHELF, CHAIR])
     assert (replaced.added, replaced.removed) == (2, 1)
+
+
+def test_many_are_added_up_to_the_quota_and_found_at_once(support, acme):
+    drafts = (Draft(f"Lamp {number}", f"Costs {number} euros.") for number in range(snippets.BATCH + 1))
+    assert snippets.add_many(support, drafts, "upload", "prices.csv") == snippets.BATCH + 1
+    last = support.snippets.get(position=snippets.BATCH)
+    assert (last.prompt, last.uri, last.source) == (f"Lamp {snippets.BATCH}", "prices.csv", "upload")
+    assert found(support, f"lamp {snippets.BATCH}")[0] == last.prompt
+    acme.snippet_quota = snippets.BATCH + 2
+    acme.save()
+    with pytest.raises(snippets.SnippetQuotaReached):
+        snippets.add_many(support, [LAMP, CHAIR])
+    assert index.check_model(support.pk) == []
+
+
+def test_rows_from_elsewhere_keep_their_own_fields_and_their_edit(support):
+    fields = {"uri": URL, "source": "crawl", "position": 3, "is_edited": True, "source_prompt": "Lamp"}
+    row = TrainingSnippet(prompt="Lamp", completion="Sold out.", source_completion=LAMP.completion, **fields)
+    snippets.add_many(support, [row])
+    stored = support.snippets.get()
+    assert {name: getattr(stored, name) for name in fields} == fields
+    assert stored.token_count > 0
+    assert snippets.replace_page_snippets(support, URL, [LAMP]) == snippets.Replaced(kept=1)
+
+
+def test_what_is_prepared_is_stored_as_what_is_not(support):
+    prepared = snippets.prepare(support, URL, [LAMP, CHAIR])
+    assert snippets.replace_page_snippets(support, URL, prepared).added == 2
+    assert snippets.replace_page_snippets(support, URL, [LAMP, CHAIR]).kept == 2
+    assert index.check_model(support.pk) == []
 
 
 def test_deleting_a_model_empties_its_index(support):

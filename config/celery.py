@@ -1,7 +1,8 @@
 """The worker: Celery on an embedded broker in the data folder, or on the one CELERY_BROKER_URL names.
 
 A message only wakes a worker up. Which work there is stands in the jobs' rows, so every worker also looks for jobs that
-nobody works on: when it starts, and then as often as a lease lasts. Before its first look it rebuilds outdated indexes.
+nobody works on, and for sites that are due to be read again: when it starts, and then as often as a lease lasts.
+Before its first look it rebuilds outdated indexes.
 """
 
 import logging
@@ -78,11 +79,12 @@ class LookForJobs(bootsteps.StartStopStep):
     terminate = stop
 
     def _look_repeatedly(self):
-        from crawler.tasks import take_up_abandoned_jobs
+        from crawler.tasks import start_due_imports, take_up_abandoned_jobs
         from models_app.tasks import rebuild_outdated_indexes
 
         _try(rebuild_outdated_indexes)
         while not self._ended.is_set():
+            _try(start_due_imports)
             _try(take_up_abandoned_jobs)
             if _is_orphan():
                 os.kill(os.getpid(), signal.SIGTERM)

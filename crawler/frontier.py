@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 from django.db.models import QuerySet
 
 from crawler.models import URL_LENGTH, Import, Page
-from crawler.page_urls import has_repeating_path, normalise_url
-from crawler.site import OUT_OF_SCOPE, SiteRules
+from crawler.page_urls import has_repeating_path
+from crawler.site import NOT_INCLUDED, OUT_OF_SCOPE, ListRules, PathPatterns, SiteRules
 
 State = Page.State
 
 REPEATING_PATH = "repeating path"
 TOO_DEEP = "too deep"
 ALIKE_QUERIES = "like other queries"
-NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES)
+NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES, NOT_INCLUDED)
 WRITTEN_OTHERWISE = "written otherwise"
 
 BATCH = 500
@@ -28,30 +28,26 @@ ADDRESSES_PER_PAGE = 20
 # When this many queries of one path have led to texts known already, its other queries are not asked.
 MAX_ALIKE_QUERIES = 20
 READ_STATES = (State.READ, State.DONE, State.SAME)
+# Addresses remembered as noted, so that a menu's are not written again for each page: some megabytes at most.
+MAX_REMEMBERED = 20_000
 
 
 class Frontier:
     """The pages of one import that are still to be read; iterating gives each and expects its state to change."""
 
-    def __init__(self, job: Import, rules: SiteRules):
+    def __init__(self, job: Import, rules: SiteRules | ListRules):
         self._job, self._rules = job, rules
-        self._site = urlsplit(rules.start_url)
         # Where the start itself repeats a part of its path, that is how the site is made.
         self._refuses_repeats = not has_repeating_path(rules.start_url)
+        self._patterns = PathPatterns(job.include_paths, job.exclude_paths)
+        self._max_depth = MAX_DEPTH if job.max_depth is None else min(job.max_depth, MAX_DEPTH)
+        self._noted: set[str] = set()
+        self._address_count = job.pages.count()
+        self._sure_visits = 0
 
     def __iter__(self) -> Iterator[Page]:
         while page := self._next():
             yield page
-
-    def address_of(self, url: str) -> str | None:
-        """Return the one way this import writes the address: with the site's own scheme and host."""
-        address = normalise_url(url)
-        if address is None:
-            return None
-        parts = urlsplit(address)
-        if parts.netloc in self._rules.hosts:
-            parts = parts._replace(scheme=self._site.scheme, netloc=self._site.netloc)
-        return parts.geturl()
 
     def add(self, urls: Iterable[str], depth: int, is_listed: bool = False) -> None:
         """Note the addresses that belong to the site and are new; `is_listed` as in `pages_of`."""
@@ -63,32 +59,49 @@ class Frontier:
         Those not to be asked are skipped, with the reason. `is_listed` says that the owner lists them, in a sitemap:
         what looks like a trap in a link is meant there.
         """
-        addresses = dict.fromkeys(map(self.address_of, urls))
-        return [page for address in addresses if address and (page := self._page(address, depth, is_listed))]
+        addresses = dict.fromkeys(map(self._rules.address_of, urls))
+        fresh = (address for address in addresses if address and address not in self._noted)
+        return [page for address in fresh if (page := self._page(address, depth, is_listed))]
 
     def store(self, pages: list[Page]) -> None:
         """Save those of the pages whose address is new."""
-        room = self._job.max_pages * ADDRESSES_PER_PAGE - self._job.pages.count()
+        if not pages:
+            return
+        self._remember(page.url for page in pages)
+        room = self._job.max_pages * ADDRESSES_PER_PAGE - self._address_count
         if len(pages) > room:
             self._job.add_note(
                 f"More than {self._job.max_pages * ADDRESSES_PER_PAGE:,} addresses were found; the rest was left out."
             )
         Page.objects.bulk_create(pages[: max(room, 0)], batch_size=BATCH, ignore_conflicts=True)
+        self._address_count = self._job.pages.count()
 
     def add_known(self, urls: Iterable[str]) -> None:
         """Note the addresses that an earlier import stored; one that is written otherwise today leads to that form."""
-        addresses = {url: self.address_of(url) for url in urls}
+        addresses = {url: self._rules.address_of(url) for url in urls}
         rewritten = [
             Page(job=self._job, url=url, final_url=address, state=State.SAME, reason=WRITTEN_OTHERWISE)
             for url, address in addresses.items()
             if address not in (None, url) and self._rules.refusal(address) != OUT_OF_SCOPE
         ]
         Page.objects.bulk_create(rewritten, batch_size=BATCH, ignore_conflicts=True)
+        self._sure_visits = 0
         self.add(addresses, depth=1, is_listed=True)
+
+    def second_tries(self) -> Iterator[Page]:
+        """Yield the pages that failed in a way that may pass, and expects that they do not fail so again."""
+        failed = self._job.pages.filter(state=State.FAILED, report__is_retryable=True).order_by("id")
+        while not self._is_full() and (page := failed.first()):
+            yield page
+
+    def refusal_by_patterns(self, address: str) -> str | None:
+        """Return why the owner's patterns keep the address out of the import, or None if they do not."""
+        parts = urlsplit(address)
+        return self._patterns.refusal(f"{parts.path}?{parts.query}" if parts.query else parts.path)
 
     def is_read(self, url: str) -> bool:
         """Return whether this import has had the page of this address already."""
-        return self._job.pages.filter(url=self.address_of(url), state__in=READ_STATES).exists()
+        return self._job.pages.filter(url=self._rules.address_of(url), state__in=READ_STATES).exists()
 
     @property
     def read_count(self) -> int:
@@ -110,10 +123,13 @@ class Frontier:
     def _page(self, address: str, depth: int, is_listed: bool) -> Page | None:
         refusal = self._rules.refusal(address)
         if refusal == OUT_OF_SCOPE:
+            self._remember([address])
             return None
         if len(address) > URL_LENGTH:
             self._job.add_note(f"Addresses of more than {URL_LENGTH:,} characters were left out.")
             return None
+        is_start = address == self._rules.address_of(self._rules.start_url)
+        refusal = refusal or (None if is_start else self.refusal_by_patterns(address))
         reason = refusal or self._trap(address, depth, is_listed) or ""
         return Page(
             job=self._job, url=address, depth=depth, state=State.SKIPPED if reason else State.FOUND, reason=reason
@@ -122,16 +138,33 @@ class Frontier:
     def _trap(self, address: str, depth: int, is_listed: bool) -> str | None:
         if self._refuses_repeats and not is_listed and has_repeating_path(address):
             return REPEATING_PATH
-        return TOO_DEEP if depth > MAX_DEPTH else None
+        return TOO_DEEP if depth > self._max_depth else None
 
     def _next(self) -> Page | None:
-        if self.read_count >= self._job.max_pages:
+        if self._is_full():
             return None
         while page := self.left.first():
             if not self._is_alike(page):
                 return page
             Page.objects.filter(pk=page.pk).update(state=State.SKIPPED, reason=ALIKE_QUERIES)
         return None
+
+    def _remember(self, addresses: Iterable[str]) -> None:
+        if len(self._noted) > MAX_REMEMBERED:
+            self._noted.clear()
+        self._noted.update(addresses)
+
+    def _is_full(self) -> bool:
+        """Return whether the limit of pages is reached.
+
+        A visit reads at most two, the page and where it redirects to: until half of the room is used none are counted.
+        """
+        if self._sure_visits == 0:
+            self._sure_visits = (max(self._job.max_pages - self.read_count, 0) + 1) // 2
+        if self._sure_visits == 0:
+            return True
+        self._sure_visits -= 1
+        return False
 
     def _is_alike(self, page: Page) -> bool:
         """Return whether so many other queries of its path told nothing new that this one is not asked either."""

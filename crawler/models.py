@@ -1,5 +1,7 @@
 """How knowledge came in: imports and the pages they read."""
 
+import time
+
 from django.db import models
 
 from models_app.jobs import Job
@@ -9,6 +11,8 @@ MAX_NOTES = 50
 URL_LENGTH = 2_000
 TITLE_LENGTH = 1_000
 REASON_LENGTH = 200
+# How often a running import saves what the dialog shows of it; the dialog asks every second or two.
+PROGRESS_SECONDS = 0.3
 
 
 class Import(Job):
@@ -50,6 +54,19 @@ class Import(Job):
     usage = models.JSONField(default=dict, help_text="LLM calls and tokens it spent, and those it saved.")
 
     task_name = "crawler.run_import"
+    # What an owner chooses for an import, and the next one of the same site takes over.
+    OPTIONS = (
+        "max_pages",
+        "delay_seconds",
+        "include_paths",
+        "exclude_paths",
+        "max_depth",
+        "import_images",
+        "insert_source_url",
+        "imports_documents",
+        "renders_scripts",
+    )
+    _noted_at = float("-inf")
 
     class Meta(Job.Meta):
         constraints = [
@@ -63,8 +80,19 @@ class Import(Job):
     def __str__(self):
         return f"{self.address} into {self.model}"
 
+    @property
+    def options(self) -> dict:
+        """What was chosen for this import, by field."""
+        return {name: getattr(self, name) for name in self.OPTIONS}
+
+    @property
+    def is_progress_due(self) -> bool:
+        """Whether the progress was last noted so long ago that the dialog wants to know more."""
+        return time.monotonic() - self._noted_at > PROGRESS_SECONDS
+
     def note_progress(self, **fields) -> None:
         """Save what the dialog shows while the import runs; nothing once another worker has taken it."""
+        self._noted_at = time.monotonic()
         for name, value in fields.items():
             setattr(self, name, value)
         Import.objects.filter(pk=self.pk, lease=self.lease).update(**fields)

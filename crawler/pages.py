@@ -1,79 +1,121 @@
 """Reads one page of an import and stores what came of it: its text, a twin's address, or why it was not had.
 
 A failure is the page's, not the import's. What a page adds, its text, its links and its state, is stored in one
-transaction, so that a killed import finds each page either read or not.
+transaction, so that a killed import finds each page either read or not. What its bytes say is page_content.py's matter.
 """
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
-from crawler.convert import landmark_markdown, plain_words, to_markdown
-from crawler.fetch import LOGIN_REQUIRED, FetchedPage, FetchError, WebClient
+from crawler.decode import DOCUMENT_KINDS
+from crawler.fetch import (
+    LOGIN_REQUIRED,
+    NOTHING_KNOWN,
+    PAGE,
+    PAGE_OR_DOCUMENT,
+    FetchedPage,
+    FetchError,
+    Known,
+    Wanted,
+    WebClient,
+)
 from crawler.frontier import READ_STATES, Frontier
-from crawler.models import TITLE_LENGTH, Import, Page
-from crawler.select import select_content
-from crawler.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, SiteRules
+from crawler.models import Import, Page
+from crawler.page_content import PageContent, hash_of_words, read_fetched_document, read_html, source_html
+from crawler.site import DISALLOWED, EXCLUDED, NOT_A_PAGE, NOT_INCLUDED, OUT_OF_SCOPE, ListRules, SiteRules
 from crawler.sitemap import ALREADY_READ
 from models_app.jobs import Lease
 from tenants.store import tenant_atomic
 
 logger = logging.getLogger(__name__)
 
-State = Page.State
+State, Kind = Page.State, Import.Kind
 
 NO_TEXT = "no text"
+NEEDS_SCRIPTS = "needs scripts"
 NOT_CONVERTED = "not converted"
+NOT_READABLE = "not readable"
 SAME_TEXT = "same text"
 REDIRECTS = "redirects"
-NOT_PAGES = frozenset({OUT_OF_SCOPE, DISALLOWED, NOT_A_PAGE})
+NOT_PAGES = frozenset({OUT_OF_SCOPE, DISALLOWED, NOT_A_PAGE, EXCLUDED, NOT_INCLUDED})
+OTHER_KIND = "not html: "
+READABLE_KINDS = DOCUMENT_KINDS | {"text", "markdown"}
 GONE_STATUSES = frozenset({404, 410})
+EMPTY_WITHOUT_SCRIPTS = (
+    "The page is empty until scripts draw it. Import it again with “Draw pages that need scripts” ticked."
+)
 
 
-@dataclass(frozen=True)
-class PageContent:
-    """What a page says, ready to be stored under the address where its redirects end."""
+class ContentMissing(Exception):
+    """A page that was fetched and gives no text; `reason` is short and stable, the message is for people."""
 
-    address: str
-    title: str
-    markdown: str
-    landmarks: tuple[str, ...]
-    links: tuple[str, ...]
-    canonical: str
-    is_login_wall: bool
-    content_hash: str  # equal for two pages that show the same words; empty for a page without any
-    report: dict = field(default_factory=dict)
+    def __init__(self, reason: str, message: str):
+        self.reason, self.message = reason, message
+        super().__init__(message)
+
+
+class ScriptRunner(Protocol):
+    """What draws a page with its scripts and returns the HTML then."""
+
+    def render(self, url: str, is_followable) -> str: ...
 
 
 @dataclass(frozen=True)
 class PageReader:
-    """What reading a page of an import takes."""
+    """What reading a page of an import takes. Without a renderer, pages that scripts draw are reported."""
 
     job: Import
-    rules: SiteRules
+    rules: SiteRules | ListRules
     frontier: Frontier
     client: WebClient
     lease: Lease
+    renderer: ScriptRunner | None = None
 
     def read(self, page: Page) -> str:
         """Fetch, select, convert and store the page; returns why it was not had, or ""."""
+        earlier = self._earlier(page)
+        known = Known(earlier.etag, earlier.last_modified) if earlier else NOTHING_KNOWN
         try:
-            fetched = self.client.fetch(page.url, self._refuse_hop)
+            fetched = self.client.fetch(page.url, self._refuse_hop, self._wanted, known)
         except FetchError as error:
             self._note_failure(page, error)
             return error.reason
         try:
-            content = self._convert(fetched)
+            content = self._read_content(fetched, earlier)
+        except ContentMissing as missing:
+            with self._writing():
+                page.note_failure(missing.reason, missing.message)
+            return missing.reason
         except Exception:
             # Markup of any kind comes in: a page that breaks the converter must not end the import.
             logger.exception("%s could not be converted.", page.url)
             with self._writing():
                 page.note_failure(NOT_CONVERTED, "The page's markup could not be converted.")
             return NOT_CONVERTED
-        self._store(page, content)
+        self._store(page, fetched, content)
         return ""
+
+    @cached_property
+    def _wanted(self) -> Wanted:
+        is_document_wanted = self.job.imports_documents or self.job.kind == Kind.PAGES
+        return PAGE_OR_DOCUMENT if is_document_wanted else PAGE
+
+    @cached_property
+    def _has_earlier(self) -> bool:
+        return Import.objects.filter(model=self.job.model_id, pk__lt=self.job.pk).exists()
+
+    def _earlier(self, page: Page) -> Page | None:
+        """Return the newest earlier page of this address whose HTML is stored: the server may say it still stands."""
+        if not self._has_earlier:
+            return None
+        stored = Page.objects.filter(
+            job__model=self.job.model_id, job__lt=self.job.pk, url=page.url, state=State.DONE
+        ).exclude(source=b"")
+        return stored.order_by("-job_id").only("etag", "last_modified").first()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -83,36 +125,46 @@ class PageReader:
             yield
 
     def _refuse_hop(self, target: str) -> str | None:
-        return self.rules.refusal(target) or (ALREADY_READ if self.frontier.is_read(target) else None)
-
-    def _convert(self, fetched: FetchedPage) -> PageContent:
-        content = select_content(fetched.text, fetched.final_url)
-        images = self.job.import_images
-        markdown = to_markdown(content, images)
-        words = plain_words(markdown)
-        return PageContent(
-            address=self.frontier.address_of(fetched.final_url),
-            title=content.title[:TITLE_LENGTH],
-            markdown=markdown,
-            landmarks=landmark_markdown(content, images),
-            links=content.links,
-            canonical=self.frontier.address_of(content.canonical or "") or "",
-            is_login_wall=content.is_login_wall,
-            content_hash=sha256(words.encode()).hexdigest() if words else "",
-            report={
-                "selected_by": content.selected_by,
-                "warnings": list(content.warnings),
-                "language": content.language,
-                # Said to search engines: an owner who imports their own site wants these pages too.
-                "is_noindex": content.is_noindex or "noindex" in fetched.robots_header.lower(),
-            },
+        return (
+            self.rules.refusal(target)
+            or self.frontier.refusal_by_patterns(target)
+            or (ALREADY_READ if self.frontier.is_read(target) else None)
         )
 
-    def _store(self, asked: Page, content: PageContent) -> None:
-        linked = self.frontier.pages_of([*content.links, content.canonical], asked.depth + 1)
+    def _read_content(self, fetched: FetchedPage, earlier: Page | None) -> PageContent:
+        """Return what the page says. Errors: ContentMissing."""
+        if fetched.kind in READABLE_KINDS:
+            return _document(fetched)
+        html = source_html(earlier.source) if fetched.is_unchanged else fetched.text
+        content = read_html(html, fetched, self.job.import_images)
+        if content.needs_scripts and not content.is_login_wall:
+            content = self._rendered(fetched)
+        return content
+
+    def _rendered(self, fetched: FetchedPage) -> PageContent:
+        """Return what the page says once its scripts have run. Errors: ContentMissing."""
+        if not self.job.renders_scripts:
+            raise ContentMissing(NEEDS_SCRIPTS, EMPTY_WITHOUT_SCRIPTS)
+        from crawler.render import RenderError
+
+        try:
+            html = self.renderer.render(fetched.final_url, self.rules.refusal)
+        except RenderError as error:
+            raise ContentMissing(NEEDS_SCRIPTS, str(error)) from error
+        content = read_html(html, fetched, self.job.import_images)
+        content.report["rendered"] = True
+        return content
+
+    def _store(self, asked: Page, fetched: FetchedPage, content: PageContent) -> None:
+        address = self.rules.address_of(fetched.final_url)
+        canonical = self.rules.address_of(content.canonical) or ""
+        links = [*content.links, canonical] if self.job.kind == Kind.SITE else []
+        linked = self.frontier.pages_of(links, asked.depth + 1)
         with self._writing():
-            page = self._page_at(content.address, asked)
+            page = self._page_at(address, asked)
             if page.state not in READ_STATES:
+                page.etag, page.last_modified = fetched.etag, fetched.last_modified
+                content.report["canonical"] = canonical
                 self._store_text(page, content)
             if page.pk != asked.pk:
                 self._lead_to(asked, page, REDIRECTS)
@@ -126,16 +178,21 @@ class PageReader:
 
     def _store_text(self, page: Page, content: PageContent) -> None:
         """Keep the page's text, unless another page has it: then the one that both call canonical keeps it."""
-        page.title, page.report, page.content_hash = content.title, content.report, content.content_hash
+        words = content.words
+        page.title, page.report, page.content_hash = content.title, content.report, hash_of_words(words)
+        page.kind, page.word_count = content.kind, len(words.split())
+        refusal = self.frontier.refusal_by_patterns(page.url)
+        if refusal:
+            page.end(State.SKIPPED, refusal, "The import starts at this page and read it for its links alone.")
+            return
         if content.is_login_wall:
             page.note_failure(LOGIN_REQUIRED, f"{page.url} is not open to visitors: it asks to log in.")
             return
         if not page.content_hash:
             page.note_failure(NO_TEXT, "No text was found on the page; scripts may be what draws it.")
             return
-        page.report["canonical"] = content.canonical
-        page.markdown, page.landmarks = content.markdown, content.landmarks
-        twin = self.job.pages.filter(state=State.READ, content_hash=page.content_hash).first()
+        page.markdown, page.landmarks, page.source = content.markdown, list(content.landmarks), content.source
+        twin = self.job.pages.filter(state=State.READ, content_hash=page.content_hash).defer("source").first()
         if twin and twin.report.get("canonical") != page.url:
             self._lead_to(page, twin, SAME_TEXT)
             return
@@ -147,19 +204,33 @@ class PageReader:
 
     def _lead_to(self, page: Page, other: Page, reason: str) -> None:
         """Note that the page's text, if any, is the other page's."""
-        page.markdown, page.landmarks, page.final_url = "", [], other.final_url or other.url
+        page.markdown, page.landmarks, page.source = "", [], b""
+        page.final_url = other.final_url or other.url
         page.end(State.SAME, reason, f"See {page.final_url}")
 
     def _note_failure(self, page: Page, error: FetchError) -> None:
         with self._writing():
             if error.reason == ALREADY_READ:
-                other = self.job.pages.get(url=self.frontier.address_of(error.url))
+                other = self.job.pages.get(url=self.rules.address_of(error.url))
                 self._lead_to(page, other, REDIRECTS)
             elif error.reason == OUT_OF_SCOPE:
                 way = f"{page.url} redirects to {error.url}"
                 page.end(State.SKIPPED, error.reason, f"{way}, which is outside the imported part of the site")
-            elif error.reason in NOT_PAGES or error.reason.startswith("not html"):
+            elif error.reason.removeprefix(OTHER_KIND) in READABLE_KINDS:
+                kind = error.reason.removeprefix(OTHER_KIND).upper()
+                page.end(State.SKIPPED, error.reason, f"A document ({kind}): tick “Documents” to import it as well.")
+            elif error.reason in NOT_PAGES or error.reason.startswith(OTHER_KIND):
                 page.end(State.SKIPPED, error.reason, error.message)
             else:
                 page.report["is_gone"] = error.status in GONE_STATUSES
+                page.report["is_retryable"] = error.is_retryable and "is_retryable" not in page.report
                 page.note_failure(error.reason, error.message)
+
+
+def _document(fetched: FetchedPage) -> PageContent:
+    from crawler.documents import DocumentUnreadable
+
+    try:
+        return read_fetched_document(fetched)
+    except DocumentUnreadable as error:
+        raise ContentMissing(NOT_READABLE, str(error)) from error

@@ -215,7 +215,7 @@ def send_message(job_class: type[Job], tenant_id: int, pk: int) -> None:
 def _cause(error: Exception, lease: Lease) -> Exception:
     """Return why the work ended: often an error of the database is but the trace of a deleted model or tenant."""
     try:
-        lease.check()
+        lease.check_anew()
     except (DatabaseError, TurnEnds):
         return error
     except WorkEnds as cause:

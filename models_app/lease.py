@@ -84,6 +84,11 @@ class Lease:
             _are_jobs_waiting.clear()  # one job gives way for each look that found others waiting
             raise TurnEnds
 
+    def check_anew(self) -> None:
+        """Raise as `check` does, by what holds this very moment."""
+        self._asked_at = float("-inf")
+        self.check()
+
     def wait(self, seconds: float) -> None:
         """Wait between two steps, as `check` allows."""
         end = time.monotonic() + seconds

@@ -12,18 +12,12 @@ from django.utils import timezone
 from protego import Protego
 
 from chat.models import Turn
-from crawler.crawl import (
-    MAX_CRAWL_DELAY_SECONDS,
-    ImportRunning,
-    import_site,
-    new_import,
-    pause_seconds,
-    start_import,
-)
+from crawler.crawl import ImportRunning, import_site, new_import, start_import
 from crawler.frontier import REPEATING_PATH
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
 from crawler.site import Robots, SiteRules, SiteUnreachable
+from crawler.sources import MAX_CRAWL_DELAY_SECONDS, pause_seconds
 from models_app import index, snippets
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval, TrainingSnippet
@@ -227,14 +221,24 @@ class TestWhichPages:
             assert stored(crawl(model, website), website) == ["/", "/1", "/2"]
 
     def test_what_speaks_to_search_engines_keeps_no_page_from_its_own_chatbot(self, model):
-        noindex = page("For customers", "/next").replace("<title>", '<meta name="robots" content="none"><title>')
+        noindex = page("For customers", "/next").replace("<title>", '<meta name="robots" content="noindex"><title>')
         by_header = Answer(page("Next"), headers={"X-Robots-Tag": "noindex, nofollow"})
         with Website({"/": page("Home", "/help"), "/help": noindex, "/next": by_header}) as website:
             job = crawl(model, website)
             assert stored(job, website) == ["/", "/help", "/next"]
-            assert job.pages.get(url=website.url("/help")).report["is_noindex"] is True
-            assert job.pages.get(url=website.url("/next")).report["is_noindex"] is True
-            assert job.pages.get(url=website.url("/")).report["is_noindex"] is False
+            said = {path: job.pages.get(url=website.url(path)).report for path in ("/", "/help", "/next")}
+            assert [report["is_noindex"] for report in said.values()] == [False, True, True]
+            assert [report["is_nofollow"] for report in said.values()] == [False, False, True]
+
+    @pytest.mark.parametrize("said", ["meta", "header"])
+    def test_links_of_a_page_that_says_nofollow_are_left_unless_another_page_has_them(self, model, said):
+        links = page("Offers", "/only-here", "/too")
+        marked = links.replace("<title>", '<meta name="robots" content="nofollow"><title>')
+        answer = marked if said == "meta" else Answer(links, headers={"X-Robots-Tag": "nofollow"})
+        with Website({"/": page("Home", "/offers", "/too"), "/offers": answer, "/too": page("Too")}) as website:
+            job = crawl(model, website)
+            assert stored(job, website) == ["/", "/offers", "/too"]
+            assert website.asked("/only-here") == 0
 
     def test_a_path_limits_the_crawl_to_it(self, model):
         paths = {"/help/": page("Help", "/help/a", "/shop"), "/help/a": page("A"), "/shop": page("Shop")}
@@ -334,7 +338,8 @@ class TestBadSites:
         with Website({"/": shell}) as website:
             job = crawl(model, website)
         assert job.state == State.FAILED
-        assert "No text was found" in job.message
+        assert "empty until scripts draw it" in job.message
+        assert job.pages.get().reason == "needs scripts"
 
     def test_markup_nested_without_end(self, model):
         with Website({"/": page("Home", "/deep"), "/deep": "<div>" * 20_000 + "deep"}) as website:
@@ -697,8 +702,9 @@ class TestStartingAndStopping:
     def test_progress_is_told_in_each_phase(self, model, website):
         told = []
         crawl(model, website, lambda job: told.append((job.phase, job.done_count, job.total_count)))
-        assert told[0] == ("reading", 1, 7)
-        assert told[6] == ("reading", 7, 7)
+        assert told[0] == ("reading", 0, 1)
+        assert sorted(told) == told
+        assert [phase for phase, *_ in told] == ["reading"] * 7 + ["splitting"] * 7
         assert told[-1] == ("splitting", 7, 7)
 
     def test_deleting_the_model_ends_its_import(self, model, website):

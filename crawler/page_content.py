@@ -1,0 +1,91 @@
+"""What one page says, ready to be stored: HTML as it was selected and converted, or a document as it was read."""
+
+import zlib
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from crawler.convert import landmark_markdown, plain_words, to_markdown
+from crawler.fetch import FetchedPage
+from crawler.loss import loss_at_reading
+from crawler.models import TITLE_LENGTH
+from crawler.select import select_content
+
+# The pages of a site are much alike and read again once an import: more effort saves little disk.
+COMPRESSION_LEVEL = 3
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """What a page says, as its row keeps it; `links` and `is_followed` say where a crawl goes on from it."""
+
+    title: str
+    markdown: str
+    kind: str = "html"
+    source: bytes = b""
+    landmarks: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
+    canonical: str = ""
+    is_login_wall: bool = False
+    needs_scripts: bool = False
+    is_followed: bool = True
+    report: dict = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        return plain_words(self.markdown)
+
+
+def read_html(html: str, fetched: FetchedPage, with_images: bool) -> PageContent:
+    """Return what the HTML of a page says that was fetched: its own, or that which scripts have made of it."""
+    content = select_content(html, fetched.final_url)
+    markdown = to_markdown(content, with_images)
+    landmarks = landmark_markdown(content, with_images)
+    said_to_robots = {word.strip() for word in fetched.robots_header.lower().replace(":", ",").split(",")}
+    is_nofollow = content.is_nofollow or not said_to_robots.isdisjoint({"nofollow", "none"})
+    return PageContent(
+        title=content.title[:TITLE_LENGTH],
+        markdown=markdown,
+        source=zlib.compress(html.encode("utf-8", "replace"), COMPRESSION_LEVEL),
+        landmarks=landmarks,
+        links=() if is_nofollow else content.links,
+        canonical=content.canonical or "",
+        is_login_wall=content.is_login_wall,
+        needs_scripts=content.needs_scripts,
+        is_followed=not is_nofollow,
+        report={
+            "selected_by": content.selected_by,
+            "warnings": list(content.warnings),
+            "language": content.language,
+            # Said to search engines: an owner who imports their own site wants these pages too.
+            "is_noindex": content.is_noindex or not said_to_robots.isdisjoint({"noindex", "none"}),
+            "is_nofollow": is_nofollow,
+            "needs_scripts": content.needs_scripts,
+            "loss": loss_at_reading(content, markdown, landmarks),
+        },
+    )
+
+
+def read_fetched_document(fetched: FetchedPage) -> PageContent:
+    """Return what the document says. Errors: DocumentUnreadable."""
+    from crawler.documents import read_document
+
+    name = PurePosixPath(unquote(urlsplit(fetched.final_url).path)).name or fetched.final_url
+    document = read_document(fetched.body, fetched.kind, name)
+    return PageContent(
+        title=(document.title or name)[:TITLE_LENGTH],
+        markdown=document.markdown,
+        kind=fetched.kind,
+        report={"warnings": list(document.warnings)},
+    )
+
+
+def hash_of_words(words: str) -> str:
+    """Return what is equal for two pages that show the same words; empty for a page without any."""
+    return sha256(words.encode()).hexdigest() if words else ""
+
+
+def source_html(source: bytes) -> str:
+    """Return the HTML of a page as it was read and stored."""
+    return zlib.decompress(source).decode()

@@ -2,11 +2,14 @@
 unless a single one is too large by itself."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, takewhile
 
-from crawler.markdown import READER, plain_words
+from markdown_it import MarkdownIt
+
+from crawler.markdown import plain_words
 from models_app.tokens import count_tokens, truncate_to_tokens
 
 # Shares of the threshold, so that Max context tokens sets the granularity. At the default of 1,600 tokens a piece aims
@@ -16,6 +19,8 @@ TARGET_SHARE = 0.3
 SMALL_SHARE = 0.1
 PATH_SEPARATOR = " > "
 TITLE_CHARACTERS = 300
+# What a blank line between two blocks may add to their tokens, and so many more may a joint be off.
+JOINT_TOKENS = 2
 TITLE_PART = 4  # a title may take a fourth of a piece: the text is what answers
 ENTRY_START = re.compile(r"\n+(?=[-*+] |\d{1,9}[.)] )")
 # A sentence ends behind its stop and a quote or bracket that closes there; not within code, links and emphasis.
@@ -25,6 +30,9 @@ SENTENCE_END = re.compile(
     | (?: (?<=[.!?…]) | (?<=[.!?…][*)"'”’\]]) ) \s+ | (?<=[。！？])""",
     re.VERBOSE,
 )
+
+# As READER reads; but what stands within a line is not looked at, which is most of the work.
+_BLOCK_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,9 @@ class Block:
     kind: str  # heading, table, code, list or text
     heading_level: int = 0
 
-    @property
+    @cached_property
     def tokens(self) -> int:
+        """How many tokens it has, counted once: counting is what takes the time in splitting."""
         return count_tokens(self.text)
 
     @property
@@ -62,12 +71,9 @@ class Section:
     blocks: tuple[Block, ...]
 
     @property
-    def text(self) -> str:
-        return join_texts(block.text for block in self.blocks)
-
-    @property
     def tokens(self) -> int:
-        return count_tokens(self.text)
+        """How many tokens it has, or a few more: blocks are counted one by one."""
+        return _at_most(self.blocks)
 
 
 def split_by_headings(markdown: str, title: str, threshold_tokens: int) -> list[Piece]:
@@ -86,7 +92,7 @@ def blocks_of(markdown: str) -> list[Block]:
     lines = markdown.split("\n")
     blocks: list[Block] = []
     end = 0
-    for token in READER.parse(markdown):
+    for token in _BLOCK_READER.parse(markdown):
         if token.level or not token.map or token.nesting < 0:
             continue
         start, stop = token.map
@@ -122,21 +128,26 @@ def cut_to_fit(title: str, blocks: list[Block], target: int, limit: int) -> list
     target = min(target, room)
     pieces, held = [], []
     for block in (part for whole in blocks for part in _within(whole, target, room)):
-        if held and _tokens_together([*held, block]) > target:
+        if held and _at_most([*held, block]) > target:
             # What announces the next block goes with it, not with what stands before.
             announced = list(takewhile(lambda one: one.announces, reversed(held)))[::-1]
             before = held[: len(held) - len(announced)]
             pieces += [before] if before else []
             held = announced
-        if held and _tokens_together([*held, block]) > room:
+        if held and not _fits([*held, block], room):
             pieces.append(held)
             held = []
         held.append(block)
     return [Piece(title, join_texts(block.text for block in piece)) for piece in [*pieces, held] if piece]
 
 
-def _tokens_together(blocks: list[Block]) -> int:
-    return count_tokens(join_texts(block.text for block in blocks))
+def _at_most(blocks: Sequence[Block]) -> int:
+    """Return how many tokens the blocks have together, or a few more."""
+    return sum(block.tokens + JOINT_TOKENS for block in blocks)
+
+
+def _fits(blocks: list[Block], room: int) -> bool:
+    return _at_most(blocks) <= room or count_tokens(join_texts(block.text for block in blocks)) <= room
 
 
 def join_texts(texts) -> str:
@@ -218,12 +229,17 @@ def _packed_code(lines: list[str], room: int) -> Iterator[str]:
 
 def _packed(parts: list[str], separator: str, room: int, head: str = "", tail: str = "") -> Iterator[str]:
     """Yield the parts joined into texts that fit the room, each with the same head and tail."""
+    frame = count_tokens(head + tail)
     held: list[str] = []
-    for part in (cut for whole in parts for cut in _cut_hard(whole, room - count_tokens(head + tail))):
-        if held and count_tokens(head + separator.join([*held, part]) + tail) > room:
+    size = frame
+    for part in (cut for whole in parts for cut in _cut_hard(whole, room - frame)):
+        tokens = count_tokens(part + separator)
+        # The sum is exact or a little too much: only where it says no, the whole is counted.
+        if held and size + tokens > room and count_tokens(head + separator.join([*held, part]) + tail) > room:
             yield head + separator.join(held) + tail
-            held = []
+            held, size = [], frame
         held.append(part)
+        size += tokens
     if held:
         yield head + separator.join(held) + tail
 

@@ -29,6 +29,11 @@ PORTS = {
     "sentencepiece": {"models_app/local_embedder.py"},
     "onnx": {"models_app/e5_graph.py"},
     "sqlite3": {"tenants/store.py"},
+    "pypdfium2": {"crawler/pdf.py"},
+    "mammoth": {"crawler/word.py"},
+    "pptx": {"crawler/slides.py"},
+    "openpyxl": {"crawler/sheets.py"},
+    "yaml": {"models_app/yaml_rows.py"},
 }
 NOT_USED = {"httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
 SQL_PORTS = {"models_app/index.py", "tenants/store.py"}

@@ -1,0 +1,136 @@
+"""The port to PDF (PDFium): a file's pages as lines of text with their places and sizes.
+
+How the lines become paragraphs and headings stands in pdf_layout.py.
+"""
+
+import ctypes
+from collections import defaultdict
+
+import pypdfium2 as pdfium
+from pypdfium2 import raw
+
+from crawler.pdf_layout import Line, Outline, PdfPage, to_html
+from crawler.reading import DocumentUnreadable, Extent, Reading
+
+MAX_PAGES = 3_000
+PREVIEW_PAGES = 20
+MAX_OUTLINE_ENTRIES = 5_000
+NAMED_PAGES = 10
+
+# PDFium writes one of these for a hyphen that breaks a word at the line's end, and leaves the line's end out.
+_BREAKING_HYPHENS = {"\x02", "\ufffe"}
+_SOFT_HYPHEN = "\xad"
+_NO_TITLES = ("untitled", "microsoft ", "powerpoint", "document1", "slide 1")
+
+
+def read_pdf(body: bytes, extent: Extent) -> Reading:
+    """Return what a PDF says; raises DocumentUnreadable for one that is encrypted, damaged or has no text layer."""
+    try:
+        document = pdfium.PdfDocument(body)
+        count = len(document)
+        limit = extent.limit(MAX_PAGES, PREVIEW_PAGES)
+        pages = [_read_page(document, number) for number in range(min(count, limit))]
+        outline = _read_outline(document)
+        title = _title(document)
+    except pdfium.PdfiumError as error:
+        if getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD:
+            raise DocumentUnreadable("is password protected. Save it without a password") from error
+        raise DocumentUnreadable("is damaged, or no PDF") from error
+    if not any(page.lines for page in pages):
+        raise DocumentUnreadable(
+            "has no text layer: its pages are pictures, as a scanner makes them. Run text recognition (OCR) on it first"
+        )
+    warnings = _warnings(pages, count, extent)
+    return Reading(to_html(pages, outline), "", title, warnings, part_count=count, is_partial=count > len(pages))
+
+
+def _read_page(document: pdfium.PdfDocument, number: int) -> PdfPage:
+    page = document[number]
+    try:
+        text_page = page.get_textpage()
+        try:
+            lines = _read_lines(text_page)
+        finally:
+            text_page.close()
+        has_pictures = not lines and next(page.get_objects(max_depth=2), None) is not None
+        return PdfPage(number, page.get_height(), lines, has_pictures)
+    finally:
+        page.close()
+
+
+def _read_lines(text_page: pdfium.PdfTextPage) -> list[Line]:
+    """Return the lines in the order in which the file draws them, which is nearly always the order of reading."""
+    lines, start = [], 0
+    count = text_page.count_chars()
+    characters = [_character(text_page, index) for index in range(count)]
+    for end in range(count + 1):
+        is_broken = end < count and characters[end] in _BREAKING_HYPHENS
+        if end == count or is_broken or characters[end] in ("\r", "\n"):
+            if line := _line(text_page, characters, start, end, is_broken):
+                lines.append(line)
+            start = end + 1
+    return lines
+
+
+def _character(text_page: pdfium.PdfTextPage, index: int) -> str:
+    code = raw.FPDFText_GetUnicode(text_page, index)
+    # A text page has no half of a surrogate pair: what looks like one, or like nothing, is a fault of the font.
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else ("" if code == 0 else "\ufffd")
+
+
+def _line(text_page: pdfium.PdfTextPage, characters: list[str], start: int, end: int, is_broken: bool) -> Line | None:
+    inked = [index for index in range(start, end) if characters[index] and not characters[index].isspace()]
+    if not inked:
+        return None
+    text = " ".join("".join(characters[start:end]).replace(_SOFT_HYPHEN, "").split())
+    # The middle one for the size: a line may begin with a small or a raised sign.
+    first, middle, last = (_box(text_page, index) for index in (inked[0], inked[len(inked) // 2], inked[-1]))
+    size = raw.FPDFText_GetFontSize(text_page, inked[len(inked) // 2])
+    return Line(
+        text=f"{text}-" if is_broken else text,
+        left=min(first[0], last[0]),
+        right=max(first[2], last[2]),
+        bottom=min(first[1], middle[1]),
+        top=max(first[3], middle[3]),
+        # Some files draw every letter at size 1 and scale it: then its height says more.
+        size=round(size if size > 2 else middle[3] - middle[1], 1),
+        is_broken=is_broken,
+    )
+
+
+def _box(text_page: pdfium.PdfTextPage, index: int) -> tuple[float, float, float, float]:
+    left, right, bottom, top = (ctypes.c_double() for _ in range(4))
+    raw.FPDFText_GetCharBox(text_page, index, left, right, bottom, top)
+    return left.value, bottom.value, right.value, top.value
+
+
+def _read_outline(document: pdfium.PdfDocument) -> Outline:
+    """Return the file's bookmarks by page: title and level, from 1."""
+    outline = defaultdict(dict)
+    for entry_number, entry in enumerate(document.get_toc(max_depth=6)):
+        if entry_number == MAX_OUTLINE_ENTRIES:
+            break
+        target = entry.get_dest()
+        page = target.get_index() if target else None
+        title = " ".join((entry.get_title() or "").split())
+        if page is not None and title:
+            outline[page].setdefault(title.casefold(), entry.level + 1)
+    return outline
+
+
+def _title(document: pdfium.PdfDocument) -> str:
+    """Return the title that the file's author gave it; a program's own is none."""
+    title = " ".join((document.get_metadata_value("Title") or "").replace("\0", "").split())
+    is_file_name = title.lower().endswith((".doc", ".docx", ".pdf", ".ppt", ".pptx", ".indd", ".tex", ".dvi"))
+    return "" if is_file_name or title.lower().startswith(_NO_TITLES) else title
+
+
+def _warnings(pages: list[PdfPage], count: int, extent: Extent) -> list[str]:
+    warnings = []
+    pictures = [str(page.number + 1) for page in pages if page.has_pictures]
+    if pictures:
+        shown = ", ".join(pictures[:NAMED_PAGES]) + (" and more" if len(pictures) > NAMED_PAGES else "")
+        warnings.append(f"Pages that are pictures without text were not read: {shown}.")
+    if extent is Extent.WHOLE and count > len(pages):
+        warnings.append(f"Only the first {len(pages):,} of its {count:,} pages were read.")
+    return warnings

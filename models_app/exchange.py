@@ -1,16 +1,28 @@
 """Snippets as files: JSON lines that come back to the letter, CSV for spreadsheets, and rows of other programs.
 
-Exports are read in steps of their own, so that a stream needs no transaction and no memory.
+Exports are read in steps of their own, so that a stream needs no transaction and no memory. Files are read by rows.py.
 """
 
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from io import StringIO
+from itertools import islice
 
-from models_app.models import MLModel
-from models_app.snippets import BATCH
+from models_app import snippets
+from models_app.forms import LONGEST_SNIPPET_CHARACTERS
+from models_app.models import MLModel, TrainingSnippet
+from models_app.rows import Row, Rows, RowsUnreadable, read_rows, shortened
+from models_app.snippets import BATCH, TITLE_LENGTH
+from tenants.texts import storable
+
+__all__ = ["Rows", "RowsUnreadable", "read_rows"]
+
+Source, Conflict = TrainingSnippet.Source, TrainingSnippet.Conflict
 
 FIELDS = (
     "prompt",
@@ -25,9 +37,38 @@ FIELDS = (
     "new_prompt",
     "new_completion",
 )
+URI_LENGTH = TrainingSnippet._meta.get_field("uri").max_length
+# How others call the columns of title, text and address, the surest name first.
+PROMPTS = ("prompt", "question", "title", "heading", "subject", "query", "instruction", "input", "q", "name")
+COMPLETIONS = ("completion", "answer", "text", "content", "response", "body", "output", "reply", "description", "a")
+URIS = ("uri", "url", "link", "address", "href", "page")
+RUNS = re.compile(r"\s*(javascript|data|vbscript|blob|file):", re.IGNORECASE)  # addresses that open no page
 BYTE_ORDER_MARK = "\ufeff"  # else Excel takes UTF-8 for the system's own encoding
 # What a spreadsheet may run as a formula (OWASP, CSV injection): also behind quotes and blanks, also in full width.
 FORMULA = re.compile(r"""['"\s]*[=+\-@＝＋－＠]|'*[\t\r\n]""")
+
+
+class RowRefused(Exception):
+    """No snippet can be made of the row; the text says why."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a file are title, text and address; empty: there is none."""
+
+    prompt: str = ""
+    completion: str = ""
+    uri: str = ""
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What an import of rows did. The errors name rows by their number, and are cut short when there are many."""
+
+    added: int
+    kept: int  # stood already, with the same title, text and address
+    skipped: int
+    errors: tuple[str, ...]
 
 
 def write_lines(model: MLModel, ids: Sequence[int]) -> Iterator[bytes]:
@@ -54,6 +95,143 @@ def defused(cell: str) -> str:
 def armed(cell: str) -> str:
     """Return what `defused` was given."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def is_our_export(rows: Rows) -> bool:
+    """Return whether the rows were written here: then their columns need no choice, and all fields come back."""
+    return set(FIELDS) <= set(rows.columns)
+
+
+def guess_columns(columns: Sequence[str]) -> Columns:
+    """Return the columns by the names others give them; of two unknown ones the first is the title."""
+    named = {column.strip().lower(): column for column in reversed(columns)}
+
+    def first_of(names: Iterable[str]) -> str:
+        return next((named[name] for name in names if name in named), "")
+
+    completion = first_of(COMPLETIONS)
+    if not completion and len(columns) <= 2:
+        return Columns(prompt=columns[0] if len(columns) == 2 else "", completion=columns[-1] if columns else "")
+    return Columns(prompt=first_of(PROMPTS), completion=completion, uri=first_of(URIS))
+
+
+def import_rows(
+    model: MLModel,
+    rows: Rows,
+    columns: Columns = Columns(),
+    uri: str = "",
+    *,
+    check: Callable[[], None] = lambda: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Counts:
+    """Add the rows that do not stand already, a batch in a transaction; returns what became of each.
+
+    Rows of our own export get all their fields back, others become snippets from a file, of the page `uri` where they
+    name none. A full workspace ends it: what was added stands, and the errors say how many rows are left.
+    """
+    is_ours, standing = is_our_export(rows), _standing(model)
+    read = _restorer(rows) if is_ours else _reader(columns, uri)
+    added = kept = done = 0
+    refused: list[str] = []
+    errors: list[str] = []
+    left = rows.rows
+    while batch := list(islice(left, BATCH)):
+        check()
+        read_ones, problems = _read_batch(batch, read)
+        refused += problems
+        new = [snippet for snippet in read_ones if not _stands(snippet, standing, is_ours)]
+        try:
+            added += snippets.add_many(model, new)
+        except snippets.SnippetQuotaReached as error:
+            errors = [f"{error} {rows.count - done:,} rows were not looked at."]
+            break
+        kept += len(read_ones) - len(new)
+        done += len(batch)
+        progress(done, rows.count)
+    return Counts(added, kept, rows.count - added - kept, (*errors, *shortened(refused)))
+
+
+def _read_batch(batch: list[Row], read: Callable[[Row], TrainingSnippet]) -> tuple[list[TrainingSnippet], list[str]]:
+    read_ones, problems = [], []
+    for row in batch:
+        try:
+            read_ones.append(read(row))
+        except RowRefused as error:
+            problems.append(f"Row {row.number:,} was left out: {error}")
+    return read_ones, problems
+
+
+def _standing(model: MLModel) -> Counter[bytes]:
+    """Return how often each title, text and address stand together in the model."""
+    texts = model.snippets.order_by().values_list("prompt", "completion", "uri")
+    return Counter(_digest(*each) for each in texts.iterator(chunk_size=BATCH))
+
+
+def _stands(snippet: TrainingSnippet, standing: Counter[bytes], is_ours: bool) -> bool:
+    """Return whether the snippet stands: what our own export holds twice comes back twice, other rows come in once."""
+    key = _digest(snippet.prompt, snippet.completion, snippet.uri)
+    stands = standing[key] > 0
+    standing[key] = standing[key] - stands if is_ours else 1
+    return stands
+
+
+def _digest(*texts: str) -> bytes:
+    return blake2b("\0".join(texts).encode(), digest_size=16).digest()
+
+
+def _reader(columns: Columns, uri: str) -> Callable[[Row], TrainingSnippet]:
+    """Return the function that makes snippets of other programs' rows."""
+
+    def read(row: Row) -> TrainingSnippet:
+        address = row.get(columns.uri, "").strip() if columns.uri else ""
+        if address and not address.lower().startswith(("http://", "https://")):
+            raise RowRefused(f"“{address[:80]}” is no address: it begins with http:// or https://.")
+        if len(row.get(columns.completion, "")) > LONGEST_SNIPPET_CHARACTERS:
+            raise RowRefused(f"its text is longer than {LONGEST_SNIPPET_CHARACTERS:,} characters.")
+        return _checked(
+            TrainingSnippet(
+                prompt=" ".join(row.get(columns.prompt, "").split()),
+                completion=row.get(columns.completion, "").replace("\r\n", "\n"),
+                uri=address or uri,
+                source=Source.UPLOAD,
+                position=row.number - 1,
+            )
+        )
+
+    return read
+
+
+def _restorer(rows: Rows) -> Callable[[Row], TrainingSnippet]:
+    """Return the function that makes the snippets of our own export again."""
+    undo = armed if rows.kind == "csv" else str
+
+    def restore(row: Row) -> TrainingSnippet:
+        fields: dict = {name: undo(row.get(name, "")) for name in FIELDS}
+        fields["source"] = fields["source"] or Source.MANUAL.value
+        if fields["source"] not in Source.values or fields["conflict"] not in Conflict.values:
+            raise RowRefused("its source or conflict is none that there is.")
+        if not re.fullmatch("[0-9]{0,9}", fields["position"]):
+            raise RowRefused(f"its position is “{fields['position'][:80]}”, not a number.")
+        fields["position"] = int(fields["position"] or 0)
+        fields["is_edited"] = fields["is_edited"].lower() == "true"
+        return _checked(TrainingSnippet(**fields))
+
+    return restore
+
+
+def _checked(snippet: TrainingSnippet) -> TrainingSnippet:
+    """Return the snippet; raises RowRefused for what cannot be stored, or not without a loss."""
+    texts = (snippet.prompt, snippet.completion, snippet.uri)
+    kept_texts = (snippet.source_prompt, snippet.source_completion, snippet.new_prompt, snippet.new_completion)
+    if not snippet.completion.strip():
+        raise RowRefused("it has no text.")
+    if any(storable(text) != text for text in texts + kept_texts):
+        raise RowRefused("it holds a character that no text may hold: NUL, or half of a surrogate pair.")
+    if any(len(title) > TITLE_LENGTH for title in (snippet.prompt, snippet.source_prompt, snippet.new_prompt)):
+        raise RowRefused(f"its title is longer than {TITLE_LENGTH:,} characters.")
+    if len(snippet.uri) > URI_LENGTH or RUNS.match(snippet.uri):
+        raise RowRefused("its address opens no page.")
+    return snippet
 
 
 def _batches(model: MLModel, ids: Sequence[int]) -> Iterator[list[dict]]:

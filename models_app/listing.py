@@ -1,5 +1,6 @@
 """Which of a model's snippets a person looks at, and in which order: searched, of one page, in one state, ticked."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +21,7 @@ FILTERS = {
 SORTS = {"": ("In page order", ("uri", "position", "pk")), "newest": ("Newest first", ("-pk",))}
 SORTS["largest"] = ("Largest first", ("-token_count", "pk"))
 PAGES_OFFERED = 30
+NUMBER = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def in_ranges(texts: Iterable[str], standing: Iterable[int]) -> list[int]:
     ranges = []
     for part in ",".join(texts).split(","):
         first, _, last = part.strip().partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
+        if NUMBER.fullmatch(first) and NUMBER.fullmatch(last or first):
             ranges.append((int(first), int(last or first)))
     ranges.sort()
     wanted, place = [], 0

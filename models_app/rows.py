@@ -49,6 +49,7 @@ class Row(dict[str, str]):
 class Rows:
     """The rows of a file, made anew from its text each time they are gone through."""
 
+    kind: str
     columns: tuple[str, ...]
     count: int
     warnings: tuple[str, ...]  # what was not read, and why; at most MOST_WARNINGS and how many more
@@ -71,14 +72,17 @@ def read_rows(body: bytes, kind: str, limits: Limits = Limits()) -> Rows:
     # Gone through twice: now for what is wrong with it, later for its rows, so that they never stand in memory at once.
     columns: dict[str, None] = {}
     count = 0
-    for row in _read(documents(), warnings):
-        count += 1
-        if count + len(warnings) > limits.max_rows:
+    for place, found in enumerate(documents(), start=1):
+        if place > limits.max_rows:
             raise RowsUnreadable(f"The file holds more than {limits.max_rows:,} rows. Split it into several.")
-        columns |= dict.fromkeys(row)
+        if isinstance(found, _Unread):
+            warnings.append(f"Row {found.number:,} was left out: {found.reason}")
+        else:
+            columns |= dict.fromkeys(found)
+            count += 1
     if not count:
         raise RowsUnreadable("\n".join(["The file holds no row that can be read.", *warnings[:MOST_WARNINGS]]))
-    return Rows(tuple(columns), count, _shortened(warnings), lambda: _read(documents(), []))
+    return Rows(kind, tuple(columns), count, shortened(warnings), lambda: _only_rows(documents()))
 
 
 def _documents_of(text: str, kind: str, warnings: list[str]) -> Callable[[], Iterable["Row | _Unread"]]:
@@ -106,17 +110,14 @@ class _Unread:
     reason: str
 
 
-def _read(documents: Iterable[Row | _Unread], warnings: list[str]) -> Iterator[Row]:
-    for document in documents:
-        if isinstance(document, _Unread):
-            warnings.append(f"Row {document.number:,} was left out: {document.reason}")
-        else:
-            yield document
+def _only_rows(documents: Iterable[Row | _Unread]) -> Iterator[Row]:
+    return (found for found in documents if isinstance(found, Row))
 
 
-def _shortened(warnings: list[str]) -> tuple[str, ...]:
+def shortened(warnings: list[str]) -> tuple[str, ...]:
+    """Return the first warnings, and how many more there were."""
     more = len(warnings) - MOST_WARNINGS
-    return (*warnings[:MOST_WARNINGS], *([f"{more:,} more rows were left out."] if more > 0 else []))
+    return (*warnings[:MOST_WARNINGS], *([f"And {more:,} more of the kind."] if more > 0 else []))
 
 
 def _decoded(body: bytes, warnings: list[str]) -> str:

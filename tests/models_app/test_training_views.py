@@ -1,14 +1,17 @@
 """Training data as a browser asks for it: search, read, write, edit, delete, vectorise."""
 
 import json
+import re
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.urls import reverse
 from django.utils import timezone
 
 from models_app import snippets
 from models_app.models import MLModel, TrainingSnippet, Vectorising
+from tenants.store import activated, active_store
 
 HTMX = {"HX-Request": "true"}
 
@@ -65,17 +68,175 @@ def test_filters_narrow_the_list(hours, prices, ann_browser):
     snippets.edit(hours, "When?", "From ten.", hours.uri)
     shown = {
         chosen: listed(ann_browser.get(address("snippet_table"), {"show": chosen}, headers=HTMX))
-        for chosen in ("", "crawl", "manual", "edited", "no-vector", "nonsense")
+        for chosen in ("", "crawl", "manual", "upload", "edited", "conflict", "no-vector", "nonsense")
     }
     both = {hours.pk, prices.pk}
     assert shown == {
         "": both,
         "crawl": {hours.pk},
         "manual": {prices.pk},
+        "upload": set(),
         "edited": {hours.pk},
+        "conflict": set(),
         "no-vector": both,
         "nonsense": both,
     }
+
+
+def test_a_conflict_is_shown_and_filtered_by(hours, prices, ann_browser):
+    TrainingSnippet.objects.filter(pk=hours.pk).update(is_edited=True, conflict="gone")
+    response = ann_browser.get(address("snippet_table"), {"show": "conflict"}, headers=HTMX)
+    assert listed(response) == {hours.pk}
+    assert "Conflict" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("https://acme.test/hours", 1),
+        ("https://acme.test/hours/", 1),
+        ("acme.test/HOURS", 2),
+        ("elsewhere", 0),
+        ("%", 0),
+        (" ", 3),
+    ],
+)
+def test_one_page_is_shown_or_all_whose_address_holds_what_was_typed(hours, prices, ann_browser, support, uri, found):
+    snippets.add(support, "And on Sunday?", "Closed.", "https://acme.test/hours/")
+    assert len(listed(ann_browser.get(address("snippet_table"), {"uri": uri}, headers=HTMX))) == found
+
+
+def test_pages_are_offered_with_their_snippets_counted(hours, prices, support, ann_browser):
+    snippets.add(support, "And on Sunday?", "Closed.", hours.uri)
+    page = ann_browser.get(address("snippet_pages"), {"uri": "HOUR"}, headers=HTMX).content.decode()
+    assert '<option value="https://acme.test/hours">2 snippets</option>' in page
+    assert "<option" not in ann_browser.get(address("snippet_pages"), {"uri": "elsewhere"}).content.decode()
+
+
+def test_the_list_is_sorted_as_asked(support, ann_browser):
+    made = [snippets.add(support, title, title * 20, uri) for title, uri in (("b ", "y"), ("a b c ", "x"), ("c", "z"))]
+    shown = {}
+    for sort in ("", "newest", "largest", "nonsense"):
+        page = ann_browser.get(address("snippet_table"), {"sort": sort}, headers=HTMX).content.decode()
+        shown[sort] = sorted(range(3), key=lambda place: page.index(f'id="read-{made[place].pk}"'))
+    assert shown == {"": [1, 0, 2], "newest": [2, 1, 0], "largest": [1, 0, 2], "nonsense": [1, 0, 2]}
+
+
+def test_an_address_that_would_run_is_no_link(support, ann_browser):
+    snippets.add(support, "Trap", "Text.", "javascript:alert(1)")
+    assert 'href="javascript' not in ann_browser.get(address("training_data")).content.decode()
+
+
+def test_a_long_list_takes_as_few_queries_as_a_short_one(support, ann_browser, django_assert_max_num_queries):
+    snippets.add_many(support, [TrainingSnippet(prompt=f"Title {n}", completion="Text.") for n in range(60)])
+    with django_assert_max_num_queries(8, using=active_store().alias):
+        ann_browser.get(address("snippet_table"), {"page": "2"}, headers=HTMX)
+
+
+def delete_many(browser, **sent):
+    """Ask for the dialog, and confirm it; returns what both say."""
+    asked = browser.get(address("snippets_delete"), sent, headers=HTMX).content.decode()
+    ids = re.search(r'name="ids" value="([^"]*)"', asked)[1]
+    return asked, browser.post(address("snippets_delete"), {"ids": ids}, headers=HTMX)
+
+
+def test_what_is_ticked_is_deleted_after_a_dialog_that_names_the_number(hours, prices, support, ann_browser):
+    left = snippets.add(support, "Parking?", "Behind the house.")
+    snippets.edit(hours, "When?", "From ten.", hours.uri)
+    asked, deleted = delete_many(ann_browser, ids=[hours.pk, prices.pk])
+    assert "Delete 2 snippets?" in asked
+    assert "1 of them was edited by hand" in asked
+    assert deleted.status_code == 204
+    assert "2 snippets deleted" in events_of(deleted)["toast"]["text"]
+    assert "snippets-changed" in events_of(deleted)
+    assert list(TrainingSnippet.objects.values_list("pk", flat=True)) == [left.pk]
+
+
+def test_all_that_match_are_deleted_and_nothing_else(support, ann_browser):
+    for number in range(60):
+        snippets.add(support, f"Title {number}", "Text." if number % 2 else "Other.", f"https://acme.test/{number}")
+    sent = {"all": "1", "q": "Other", "uri": "acme.test/1"}
+    assert "Delete 5 snippets?" in delete_many(ann_browser, **sent)[0]
+    assert support.snippets.count() == 55
+    assert not support.snippets.filter(completion="Other.", uri__contains="test/1").exists()
+
+
+def test_what_came_after_the_dialog_stays(hours, support, ann_browser):
+    asked = ann_browser.get(address("snippets_delete"), {"all": "1"}, headers=HTMX).content.decode()
+    later = snippets.add(support, "New", "Just written.")
+    ids = re.search(r'name="ids" value="([^"]*)"', asked)[1]
+    ann_browser.post(address("snippets_delete"), {"ids": ids}, headers=HTMX)
+    assert list(TrainingSnippet.objects.values_list("pk", flat=True)) == [later.pk]
+
+
+@pytest.mark.parametrize("ids", ["", "x", "-", "999999", "3-", "9-1", "1" * 5_000, "²", "1,,;drop"])
+def test_with_nothing_ticked_nothing_is_deleted(support, ann_browser, ids):
+    TrainingSnippet.objects.create(pk=77, model=support, prompt="x", completion="y")
+    asked = ann_browser.get(address("snippets_delete"), {"ids": ids}, headers=HTMX)
+    assert asked.status_code == 204
+    assert "Nothing is ticked" in events_of(asked)["toast"]["text"]
+    ann_browser.post(address("snippets_delete"), {"ids": ids}, headers=HTMX)
+    assert TrainingSnippet.objects.count() == 1
+
+
+def test_a_large_deletion_goes_on_step_by_step(support, ann_browser):
+    snippets.add_many(support, [TrainingSnippet(prompt=f"Title {n}", completion="Text.") for n in range(2_005)])
+    page = delete_many(ann_browser, all="1")[1].content.decode()
+    assert "2,000 of 2,005" in page and 'hx-trigger="load"' in page
+    sent = dict(re.findall(r'name="(ids|total)" value="([^"]*)"', page))
+    ended = ann_browser.post(address("snippets_delete"), sent, headers=HTMX)
+    assert ended.status_code == 204
+    assert "2,005 snippets deleted" in events_of(ended)["toast"]["text"]
+    assert not TrainingSnippet.objects.exists()
+
+
+def test_snippets_of_another_model_are_not_deleted(hours, ann_browser):
+    other = MLModel.objects.create(slug="other", name="Other")
+    theirs = snippets.add(other, "Theirs", "Text.")
+    ann_browser.post(address("snippets_delete"), {"ids": f"0-{theirs.pk + 10}"}, headers=HTMX)
+    assert list(TrainingSnippet.objects.values_list("pk", flat=True)) == [theirs.pk]
+
+
+def downloaded(response) -> list[bytes]:
+    """Return the parts of a stream as the server takes them, one after the other."""
+
+    async def parts():
+        return [part async for part in response]
+
+    return async_to_sync(parts)()
+
+
+def test_an_export_holds_what_is_shown_under_the_models_name(hours, prices, ann_browser):
+    for sent, found in (({}, 2), ({"q": "repair"}, 1), ({"show": "crawl", "as": "jsonl"}, 1), ({"q": "zebra"}, 0)):
+        response = ann_browser.get(address("snippets_export"), sent)
+        assert len(b"".join(downloaded(response)).splitlines()) == found
+        assert re.fullmatch(
+            r'attachment; filename="support-\d{4}-\d\d-\d\d\.jsonl"', response.headers["Content-Disposition"]
+        )
+    table = b"".join(downloaded(ann_browser.get(address("snippets_export"), {"as": "csv", "sort": "newest"})))
+    assert [line.split(b",")[0] for line in table.splitlines()[1:]] == [
+        b"What does repair cost?",
+        b"When are you open?",
+    ]
+    assert ann_browser.get(address("snippets_export"), {"as": "xlsx"}).status_code == 404
+
+
+def test_an_export_is_streamed_after_the_request_has_left_its_store(acme, ann_browser):
+    with activated(acme):
+        model = MLModel.objects.create(slug="support", name="Support")
+        snippets.add_many(model, [TrainingSnippet(prompt=f"{n}", completion="Text.") for n in range(1_100)])
+    parts = downloaded(ann_browser.get(address("snippets_export")))
+    assert [len(part.splitlines()) for part in parts] == [500, 500, 100]
+
+
+def test_a_reader_exports_but_ticks_nothing(hours, browse, ray):
+    reader = browse(ray)
+    page = reader.get(address("training_data")).content.decode()
+    assert address("snippets_export") in page
+    assert 'type="checkbox"' not in page
+    assert len(downloaded(reader.get(address("snippets_export")))) == 1
+    assert reader.post(address("snippets_delete"), {"ids": str(hours.pk)}, headers=HTMX).status_code == 403
+    assert TrainingSnippet.objects.exists()
 
 
 def test_the_address_bar_follows_the_search(hours, ann_browser):

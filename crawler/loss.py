@@ -56,27 +56,32 @@ _LISTING = re.compile(r"^[ >]*(`{3,40}|~{3,40})(?![`~])[^\n]*\n(?s:.*?)(?:^[ >]*
 
 _LONGEST_JOINED = 60
 _WORD = re.compile(r"[^\W_]+")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile("  +")
+_OTHER_BLANKS = "\t\r\f\v\xa0\u1680\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 # What Markdown writes for emphasis, code and links, and what nobody sees, tells no text from another.
-_MARKS = str.maketrans({**dict.fromkeys(f"*`~[]\xad{_LINK_END}"), "^": " ", "|": "\n"})
+_MARKS = re.compile(rf"[*`~\[\]\xad{_LINK_END}]")
 
 _CAPITALS = "".join(sign for sign in map(chr, range(0x530)) if sign.isupper())
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
-_AMOUNT = r"\d{1,3}(?:[ ]\d{3})+(?!\d)|\d+(?:[.,'’]\d+)*"
-_CURRENCY = r"[$€£¥₹]|(?:EUR|USD|GBP|CHF)\b"
 _URL = re.compile(r"(?:https?://|www\.)[^\s<>\"“”()]+(?<![.,;:!?'’])")
 _EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
+_MONTH_AND_DAY = re.compile(
+    r"[JFMASOND](?:an|eb|ar|pr|ay|un|ul|ug|ep|ct|ov|ec)[a-z]{0,6}\.?[ ]\d{1,2}(?:st|nd|rd|th)?(?:,?[ ]\d{4})?(?!\w)"
+)
+# It begins with a set of signs: so the search skips all text between numbers, which is most of it.
 _NUMBER = re.compile(
-    rf"""(?<!\w)\d{{1,2}}(?:\.|st|nd|rd|th)?[ ]{_MONTH}(?:,?[ ]\d{{4}})?(?!\w)
-      | \b{_MONTH}[ ]\d{{1,2}}(?:st|nd|rd|th)?(?:,?[ ]\d{{4}})?(?!\w)
-      | (?:{_CURRENCY})[ ]?(?:{_AMOUNT})
-      | (?<!\w)(?:{_AMOUNT})[ ]?(?:{_CURRENCY}|%|(?:euros?|dollars?|pounds?)\b)
-      | (?:\+|(?<!\w)\(?0)\d[\d()/ .-]{{5,}}\d
-      | \d{{1,3}}(?:[ ]\d{{3}})+(?!\d)
-      | (?<!\w)[^\W\d]*\d\w*(?:[.,:/'’+-]\w*\d\w*)*""",
+    rf"""[\d$€£¥₹+(](?:
+      (?<=[$€£¥₹])[ ]?(?:\d{{1,3}}(?:[ ]\d{{3}})+(?!\d)|\d+(?:[.,'’]\d+)*)
+      | (?:(?<=\+)\d|(?<=\()0|(?<=0)\d)[\d()/ .-]{{5,}}\d
+      | (?<=\d)(?:
+          \d{{0,2}}(?:[ ]\d{{3}})+(?!\d)
+          | \d?(?:\.|st|nd|rd|th)?[ ]{_MONTH}(?:,?[ ]\d{{4}})?(?!\w)
+          | \w*(?:[.,:/'’+-]\w*\d\w*)*
+        )(?:[ ]?(?:[€£$¥₹%]|(?:EUR|USD|GBP|CHF|euros?|dollars?|pounds?)\b))?
+    )""",
     re.VERBOSE,
 )
-_NAME = re.compile(rf"(?<=[^\s.!?…:] )[{_CAPITALS}][\w'’&-]*(?:[ ][{_CAPITALS}][\w'’&-]*)*")
+_NAME = re.compile(rf"[{_CAPITALS}](?<=[^\s.!?…:] .)[\w'’&-]*(?:[ ][{_CAPITALS}][\w'’&-]*)*")
 
 
 @dataclass(frozen=True)
@@ -215,24 +220,34 @@ def _forgive_parting(lost: Counter[str], gained: Counter[str]) -> None:
 
 
 def _folded(text: str) -> str:
-    return _BLANKS.sub(" ", text.translate(_MARKS))
+    """Return the text with plain blanks, one at a time, and without marks; a line may end where a cell does."""
+    for blank in _OTHER_BLANKS:
+        text = text.replace(blank, " ")
+    return _BLANKS.sub(" ", _MARKS.sub("", text.replace("^", " ").replace("|", "\n")))
 
 
 def _words_in(text: str) -> str:
-    return " ".join(_WORD.findall(text.translate(_MARKS)))
+    return " ".join(_WORD.findall(_MARKS.sub("", text)))
 
 
 def _facts(text: str, codes: Iterable[str]) -> Counter[str]:
     """Return the facts of a folded text of which some stretches are code."""
     facts = Counter(code for stretch in codes if (code := _folded(" ".join(stretch.split()))))
-    for sign, pattern in (("://", _URL), ("www.", _URL), ("@", _EMAIL)):
-        if sign in text:
-            facts.update(pattern.findall(text))
-            text = pattern.sub(" ", text)
-    numbers = _NUMBER.findall(text)
-    facts.update(numbers)
-    facts.update(_NAME.findall(_NUMBER.sub(",", text) if numbers else text))
+    for sign, pattern in (("://", _URL), ("www.", _URL), ("@", _EMAIL), ("", _MONTH_AND_DAY)):
+        if sign in text and (found := pattern.findall(text)):
+            facts.update(found)
+            text = pattern.sub(",", text)
+    facts.update(_with_letters_before(match) for match in _NUMBER.finditer(text))
+    facts.update(_NAME.findall(_NUMBER.sub(",", text)))
     return facts
+
+
+def _with_letters_before(match: re.Match) -> str:
+    """Return a number with the letters that it ends a word of, as in "t3" and "US$5"."""
+    text, start = match.string, match.start()
+    while start and text[start - 1].isalpha():
+        start -= 1
+    return text[start : match.end()]
 
 
 def _shown(markdown: str) -> tuple[str, list[str], list[str]]:

@@ -27,7 +27,7 @@ LABELS = {
     "exclude_paths": "Leave out",
     "delay_seconds": "Pause between pages (seconds)",
     "imports_documents": "Documents too",
-    "renders_scripts": "Draw pages that are empty without scripts",
+    "renders_scripts": "Draw pages that need scripts",
 }
 HELP_TEXTS = {
     "address": "Such as example.com. With a path, such as example.com/help, only what lies below it is read.",
@@ -36,10 +36,10 @@ HELP_TEXTS = {
     "max_pages": "The import ends there and says so.",
     "max_depth": "Empty sets no limit.",
     "include_paths": "Paths, one a line, such as /help/ or /*/faq.html$: * stands for anything, $ for the end.",
-    "exclude_paths": "The same way, such as /archive/ or *?print=",
+    "exclude_paths": "The same way: what begins with /archive/, say.",
     "delay_seconds": "Be gentle with small servers. A longer pause that the site asks for is kept in any case.",
     "imports_documents": "PDF, Word, PowerPoint and Excel files that pages link to.",
-    "renders_scripts": "Slower: a browser runs the scripts of such pages.",
+    "renders_scripts": "Slower: a browser runs the scripts of pages that are empty without them.",
 }
 WIDGETS = {
     "address": forms.TextInput(

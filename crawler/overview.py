@@ -9,9 +9,10 @@ from datetime import datetime
 from decimal import Decimal
 from urllib.parse import urlencode
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from crawler.models import Import, Page
+from crawler.pages import NEEDS_SCRIPTS
 
 State = Page.State
 
@@ -42,6 +43,7 @@ REASONS = {
     "status 404": "not there (404)",
     "status 410": "gone (410)",
     "empty": "an empty page",
+    NEEDS_SCRIPTS: "empty until scripts draw it",
 }
 
 
@@ -183,7 +185,8 @@ def site_overview(job: Import) -> SiteOverview:
 
 def shells_of(pages: QuerySet) -> QuerySet:
     """Narrow to pages whose text only scripts would bring, and which were not drawn."""
-    return pages.filter(report__needs_scripts=True).exclude(report__rendered=True)
+    is_not_drawn = Q(report__rendered=False) | Q(report__rendered__isnull=True)
+    return pages.filter(Q(reason=NEEDS_SCRIPTS) | Q(report__needs_scripts=True) & is_not_drawn)
 
 
 def nearly_empty_of(pages: QuerySet) -> QuerySet:

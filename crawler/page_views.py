@@ -132,7 +132,7 @@ def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int
     """One page: what was selected of it, what survived each step, how it was split, and which snippets it gave."""
     page = _page_or_404(model_slug, pk)
     job, model = page.job, page.job.model
-    own = model.snippets.filter(uri=page.final_url or page.url, source=TrainingSnippet.Source.CRAWL)
+    own = model.snippets.filter(uri=page.final_url or page.url, source=page.snippet_source)
     versions = Page.objects.filter(job__model=model, url=page.url).select_related("job")
     context = {
         "page": page,

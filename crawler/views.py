@@ -12,8 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseStopPolling, trigger_client_event
 
-from crawler import crawl
-from crawler.crawl import ImportRunning, start_import
+from crawler.crawl import ImportRunning, NothingToImport, retry_failed, start_import, start_split
 from crawler.forms import ImportForm, PagesForm, WayForm
 from crawler.models import Import
 from crawler.overview import TimeLeft, counts_of, money_of, troubles_of
@@ -24,11 +23,6 @@ from tenants.dialogs import dialog, saved
 from tenants.permissions import editor_required
 
 PAGE_SIZE = 50
-# What an import of the same kind starts with, beside what the model's own settings say.
-KEPT_CHOICES = (
-    *("max_pages", "max_depth", "include_paths", "exclude_paths", "delay_seconds"),
-    *("imports_documents", "renders_scripts"),
-)
 
 
 @require_http_methods(["GET", "POST"])
@@ -52,15 +46,9 @@ def _way_dialog(request: HttpRequest, model_slug: str, kind: str, form_class: ty
         return _job_dialog(request, running)
     form = form_class(request.POST or None, initial=_first_choices(model, kind))
     if request.method == "POST" and form.is_valid():
-        return _started(request, model, lambda: _start(model, kind, form.cleaned_data))
+        return _started(request, model, lambda: start_import(model, kind=kind, **form.cleaned_data))
     context = {"form": form, "model": model, "way": kind, "last_import": model.imports.filter(kind=kind).first()}
     return dialog(request, "partials/import_dialog.html", context, _behind(request, model))
-
-
-def _start(model: MLModel, kind: str, chosen: dict) -> Import:
-    if kind == Import.Kind.PAGES:
-        return start_import(model, kind=kind, imports_documents=True, **chosen)
-    return start_import(model, **chosen)
 
 
 def _first_limits() -> dict:
@@ -73,8 +61,7 @@ def _first_choices(model: MLModel, kind: str) -> dict:
     last = model.imports.filter(kind=kind).first()
     if last is None:
         return own | {"address": model.website} | _first_limits()
-    kept = {name: getattr(last, name) for name in KEPT_CHOICES}
-    return own | kept | {"address": model.website or last.address, "addresses": "\n".join(last.addresses)}
+    return last.options | own | {"address": model.website or last.address, "addresses": "\n".join(last.addresses)}
 
 
 @require_GET
@@ -122,7 +109,7 @@ def import_resume(request: HttpRequest, tenant_slug: str, model_slug: str, pk: i
 def import_retry(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """Import the pages again that have failed."""
     job = import_or_404(model_slug, pk)
-    return _started(request, job.model, lambda: crawl.retry_failed(job))
+    return _started(request, job.model, lambda: retry_failed(job))
 
 
 @require_POST
@@ -130,7 +117,7 @@ def import_retry(request: HttpRequest, tenant_slug: str, model_slug: str, pk: in
 def split_again(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
     """Split the stored pages anew, without fetching one: after Max context tokens has changed."""
     model = get_object_or_404(MLModel, slug=model_slug)
-    return _started(request, model, lambda: crawl.start_split(model))
+    return _started(request, model, lambda: start_split(model))
 
 
 def _after(request: HttpRequest, job: Import, ask: Callable[[Import], None]) -> HttpResponse:
@@ -145,7 +132,7 @@ def _started(request: HttpRequest, model: MLModel, start: Callable[[], Import]) 
         job = start()
     except ImportRunning as error:
         return _job_dialog(request, error.job, is_refused=True)
-    except (SiteUnreachable, crawl.NothingStored) as error:
+    except (SiteUnreachable, NothingToImport) as error:
         return saved(toast=str(error), level="bad")
     return trigger_client_event(_job_dialog(request, job), "job-changed")
 

@@ -35,7 +35,6 @@ PORTS = {
     "mammoth": {"crawler/word.py"},
     "pptx": {"crawler/slides.py"},
     "openpyxl": {"crawler/sheets.py"},
-    "yaml": {"models_app/yaml_rows.py"},
 }
 NOT_USED = {"httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
 SQL_PORTS = {"models_app/index.py", "tenants/store.py"}

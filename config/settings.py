@@ -202,6 +202,7 @@ SITEWISE_CRAWL_MAX_PAGES = _number("SITEWISE_CRAWL_MAX_PAGES", 5_000)
 SITEWISE_MAX_PAGE_BYTES = _number("SITEWISE_MAX_PAGE_BYTES", 5_000_000)
 SITEWISE_MAX_DOCUMENT_BYTES = _number("SITEWISE_MAX_DOCUMENT_BYTES", 25_000_000)
 SITEWISE_FETCH_TIMEOUT_SECONDS = _number("SITEWISE_FETCH_TIMEOUT_SECONDS", 20.0, env.float)
+SITEWISE_CHROMIUM = _text("SITEWISE_CHROMIUM")  # draws pages that are empty without scripts; empty: looked for
 SITEWISE_LEASE_SECONDS = _number("SITEWISE_LEASE_SECONDS", 30.0, env.float)
 
 # --- What a new tenant may use -------------------------------------------------------------------

@@ -107,15 +107,18 @@ NOTHING_KNOWN = Known()
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a fetch accepts: kinds (empty: all), decoded size (None: the client's limits), and number of redirects.
+    """What a fetch accepts: kinds (empty: all), decoded size and time (None: the client's limits), number of redirects.
 
-    With `is_cut_allowed` a longer body is cut at the limit instead of refused.
+    With `is_cut_allowed` a longer body is cut at the limit instead of refused; with `is_tried_again` a failure that may
+    pass is given another try.
     """
 
     kinds: frozenset[str] = frozenset()
     max_body_bytes: int | None = None
     max_redirects: int = 10
     is_cut_allowed: bool = False
+    timeout_seconds: float | None = None
+    is_tried_again: bool = True
 
 
 PAGE = Wanted(kinds=frozenset({"html"}))
@@ -181,7 +184,7 @@ class WebClient:
         Errors: FetchError.
         """
         hops: list[str] = []
-        with self._deadline.within(self.timeout_seconds):
+        with self._deadline.within(min(self.timeout_seconds, wanted.timeout_seconds or self.timeout_seconds)):
             for _ in range(wanted.max_redirects + 1):
                 current = hops[-1] if hops else url
                 answer = self._try_repeatedly(current, wanted, known if current == url else NOTHING_KNOWN)
@@ -192,7 +195,7 @@ class WebClient:
         raise FetchError(url, "too many redirects", f"{url} was still redirecting after {wanted.max_redirects} hops")
 
     def _try_repeatedly(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | str:
-        for delay_seconds in (*RETRY_DELAYS_SECONDS, None):
+        for delay_seconds in (*(RETRY_DELAYS_SECONDS if wanted.is_tried_again else ()), None):
             try:
                 return self._try_once(url, wanted, known)
             except FetchError as error:

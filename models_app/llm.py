@@ -176,17 +176,42 @@ def _complete(reader: AnswerReader, provider: Provider) -> Ending:
     return ending
 
 
-def complete_json(provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float | None = None) -> dict:
-    """Return the JSON object that the LLM answers with; raises LLMError.
+@dataclass
+class Usage:
+    """What LLM calls have cost: how many were answered, and their tokens, as the server counts them or else we do."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, answer: dict, prompt_tokens: int) -> None:
+        """Add a whole answer, whatever it is worth."""
+        counted = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
+        text = content_text(first_choice(answer).get("message") or {})
+        self.calls += 1
+        self.input_tokens += _count_or(counted.get("prompt_tokens"), prompt_tokens)
+        self.output_tokens += _count_or(counted.get("completion_tokens"), count_tokens(text))
+
+
+def complete_json(
+    provider: Provider,
+    messages: list[dict],
+    schema: dict,
+    timeout_seconds: float | None = None,
+    usage: Usage | None = None,
+) -> dict:
+    """Return the JSON object that the LLM answers with, and add to the usage what it cost; raises LLMError.
 
     The schema should bound its strings and arrays: small LLMs fill what has no end. A server that knows no schemas is
     told of it in words. What comes back has the schema's required keys; all else is the caller's to check.
     """
     timeout_seconds = timeout_seconds or settings.SITEWISE_LLM_TIMEOUT_SECONDS * JSON_DEADLINE_ANSWERS
-    return async_to_sync(_complete_json)(provider, messages, schema, timeout_seconds)
+    return async_to_sync(_complete_json)(provider, messages, schema, timeout_seconds, usage or Usage())
 
 
-async def _complete_json(provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float) -> dict:
+async def _complete_json(
+    provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float, usage: Usage
+) -> dict:
     prompt_tokens = sum(count_tokens(message["content"], provider.llm) for message in messages)
     room = max(provider.context_window - prompt_tokens, JSON_EXTRA_TOKENS)
     request = {
@@ -202,9 +227,14 @@ async def _complete_json(provider: Provider, messages: list[dict], schema: dict,
             answer = await ask_whole(client, client.chat.completions.create, request, deadline)
         if not isinstance(answer.get("choices"), list):
             raise NotSpoken(provider.base_url)
+        usage.add(answer, prompt_tokens)
         return _read_json(answer, schema)
 
     return await with_one_retry(ask, timeout_seconds, LLMError, "The LLM")
+
+
+def _count_or(reported: object, own: int) -> int:
+    return reported if isinstance(reported, int) and reported >= 0 else own
 
 
 def _read_json(answer: dict, schema: dict) -> dict:

@@ -12,6 +12,7 @@ from models_app.llm import (
     Piece,
     Provider,
     Reason,
+    Usage,
     chat_provider,
     complete_json,
     splitter_provider,
@@ -302,6 +303,16 @@ def test_json_that_is_cut_or_wrong_is_an_error(server, provider, reply, reason, 
     with pytest.raises(LLMError) as caught:
         complete_json(provider, MESSAGES, SCHEMA)
     assert (caught.value.reason, len(server.requests)) == (reason, calls)
+
+
+def test_json_tells_what_it_cost_also_where_the_answer_was_no_good(server, provider):
+    told = whole('{"title": "x"}')
+    told.body["usage"] = {"prompt_tokens": 100, "completion_tokens": 7}
+    server.will(whole("I cannot say."), told)
+    usage = Usage()
+    complete_json(provider, MESSAGES, SCHEMA, usage=usage)
+    assert (usage.calls, usage.output_tokens) == (2, 4 + 7)
+    assert 101 <= usage.input_tokens <= 110
 
 
 def test_json_has_a_deadline_of_its_own(server, provider):

@@ -159,10 +159,16 @@ class Page(models.Model):
     def __str__(self):
         return self.url
 
+    @property
+    def snippet_source(self) -> str:
+        """What its snippets say of where they come from: a file's name is no address, so that no crawl retires them."""
+        is_address = self.url.startswith(("http://", "https://"))
+        return TrainingSnippet.Source.CRAWL if is_address else TrainingSnippet.Source.UPLOAD
+
     def note_failure(self, reason: str, message: str) -> None:
         """Record why the page was not imported; what an earlier import made of it stands."""
         self.snippet_count = TrainingSnippet.objects.filter(
-            model=self.job.model_id, uri=self.url, source=TrainingSnippet.Source.CRAWL
+            model=self.job.model_id, uri=self.url, source=self.snippet_source
         ).count()
         self.end(self.State.FAILED, reason, message)
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from urllib.parse import urlsplit
 
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
@@ -16,9 +17,11 @@ from crawler.repeated import (
     PageText,
     RepeatedBlocks,
     SiteBlock,
+    blocks_kept,
     collect_site_blocks,
     find_repeated_blocks,
     join_blocks,
+    pieces_kept,
     subjects_of,
 )
 from crawler.split import SnippetDraft, split_page
@@ -65,25 +68,50 @@ class SnippetMaker:
     @classmethod
     def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
         """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
+        if job.kind == Import.Kind.FILES:  # which belong to no site that says anything around them
+            return cls(job, lease, RepeatedBlocks(), "", _llm_splitter(job, lease))
         titles = job.pages.filter(state__in=(State.READ, State.DONE)).values_list("title", flat=True)
         repeated = find_repeated_blocks(page_texts(job, lease))
-        maker = cls(job, lease, repeated, find_site_name(titles.iterator()), _llm_splitter(job, lease))
-        maker.keep_site_blocks()
+        elsewhere = _kept_elsewhere(job) if job.kind == Import.Kind.PAGES else []
+        kept = blocks_kept(elsewhere)
+        known = RepeatedBlocks(repeated.keys | kept.keys)
+        maker = cls(job, lease, known, find_site_name(titles.iterator()), _llm_splitter(job, lease))
+        if job.kind == Import.Kind.PAGES:
+            maker.keep_further_blocks(RepeatedBlocks(repeated.keys - kept.keys), pieces_kept(elsewhere))
+        else:
+            maker.keep_site_blocks()
         return maker
+
+    def keep_further_blocks(self, repeated: RepeatedBlocks, said: set[str]) -> None:
+        """Keep what single pages say around their own text and the site's snippets do not, under the pages' addresses.
+
+        An import of the whole site, which has seen all of it, takes these in again.
+        """
+        said = said.union(*map(subjects_of, page_texts(self.job, self.lease)))
+        blocks = collect_site_blocks(page_texts(self.job, self.lease), repeated, said)
+        for url in _own_addresses(self.job):
+            own = join_blocks(block for block in blocks if block.url == url)
+            drafts = self._split(own, self._name_of_site_blocks(url), None, url)[0]
+            with tenant_atomic():
+                self.lease.check()
+                replace_page_snippets(self.job.model, url, drafts, Source.SITE)
 
     def keep_site_blocks(self) -> None:
         """Replace the site's own snippets by what it says around its pages now."""
         subjects = {subject for text in page_texts(self.job, self.lease) for subject in subjects_of(text)}
         blocks = collect_site_blocks(page_texts(self.job, self.lease), self.repeated, subjects)
-        front = self.job.pages.filter(final_url=self.job.start_url).values_list("title", flat=True).first() or ""
-        name = bare_site_name(self.site_name) or front
-        drafts = self._split(join_blocks(blocks), f"{name}: header, menu and footer of the site".lstrip(": "), None)[0]
+        drafts = self._split(join_blocks(blocks), self._name_of_site_blocks(self.job.start_url), None)[0]
         with tenant_atomic():
             self.lease.check()
             replace_page_snippets(self.job.model, self.job.start_url, drafts, Source.SITE)
             retire_pages(self.job.model, _former_addresses(self.job), Source.SITE)
         if blocks:
             self.job.add_note(_site_note(blocks))
+
+    def _name_of_site_blocks(self, url: str) -> str:
+        front = self.job.pages.filter(final_url=url).values_list("title", flat=True).first() or ""
+        name = bare_site_name(self.site_name) or front
+        return f"{name}: header, menu and footer of the site".lstrip(": ")
 
     def make(self, page: Page) -> None:
         """Make the page's snippets those of its text now."""
@@ -100,7 +128,7 @@ class SnippetMaker:
         vectors = vectors_ahead(self.job.model, page.url, drafts)
         with tenant_atomic():
             self.lease.check()
-            replaced = replace_page_snippets(self.job.model, page.url, drafts)
+            replaced = replace_page_snippets(self.job.model, page.url, drafts, page.snippet_source)
             store_vectors(self.job.model, page.url, vectors)
             count = replaced.standing
             self._finish(page, split_hash="" if is_second_best else split_hash, snippet_count=count)
@@ -136,27 +164,42 @@ class SnippetMaker:
         return last["snippet_count"] == 0 or standing.exists()
 
     def _standing(self, page: Page):
-        return self.job.model.snippets.filter(uri=page.url, source=Source.CRAWL)
+        return self.job.model.snippets.filter(uri=page.url, source=page.snippet_source)
 
     def _finish(self, page: Page, **fields) -> None:
         """Note that the page is done; of earlier imports only the report is kept, the text is this one's."""
         with tenant_atomic():
             self.lease.check()
             Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
-            _earlier(page).update(markdown="", landmarks=[])
+            _earlier(page).update(markdown="", landmarks=[], source=b"")
+
+
+def _own_addresses(job: Import) -> list[str]:
+    """Return the pages of the import, but for those that stand for a whole site: its own snippets lie there."""
+    starts = job.model.imports.filter(kind=Import.Kind.SITE).values("start_url")
+    read = job.pages.filter(state__in=(State.READ, State.DONE)).exclude(url__in=starts)
+    return list(read.values_list("url", flat=True))
+
+
+def _kept_elsewhere(job: Import) -> list[str]:
+    """Return the texts that the model holds of the sites of these pages, under other addresses than theirs."""
+    hosts = {urlsplit(url).netloc for url in job.pages.values_list("url", flat=True)}
+    kept = job.model.snippets.filter(source=Source.SITE).exclude(uri__in=_own_addresses(job))
+    return [text for uri, text in kept.values_list("uri", "completion") if urlsplit(uri).netloc in hosts]
 
 
 def _former_addresses(job: Import) -> list[str]:
     """Return the addresses that the site's own snippets stood under when it started elsewhere.
 
     That is before it moved to TLS, to or from www, or to another start page; and those under the address of all that
-    was to be imported, which may be no page.
+    was to be imported, which may be no page. What an import of single pages kept of this import's pages is among them.
     """
     starts = job.model.imports.values_list("scope", "start_url")
     former = {_bare(uri) for scope, start in starts if _bare(scope) == _bare(job.scope) for uri in (scope, start)}
     stored = job.model.snippets.filter(source=Source.SITE).exclude(uri=job.start_url)
     uris = stored.order_by("uri").values_list("uri", flat=True).distinct()
-    return [uri for uri in uris if _bare(uri) in former]
+    read = set(job.pages.filter(url__in=uris, state__in=(State.READ, State.DONE)).values_list("url", flat=True))
+    return [uri for uri in uris if _bare(uri) in former or uri in read]
 
 
 def _bare(address: str) -> str:
@@ -165,14 +208,15 @@ def _bare(address: str) -> str:
 
 def pages_to_split(job: Import) -> Iterator[Page]:
     """Yield the pages that are read and not yet snippets, each as it stands when its turn comes."""
-    while page := job.pages.filter(state=State.READ).order_by("id").first():
+    while page := job.pages.filter(state=State.READ).defer("source").order_by("id").first():
         yield page
 
 
 def page_texts(job: Import, lease: Lease) -> Iterator[PageText]:
     """Yield the texts of all pages that were read, a few at a time: also those whose snippets are made already."""
     last = 0
-    while batch := list(job.pages.filter(state__in=(State.READ, State.DONE), pk__gt=last).order_by("pk")[:BATCH]):
+    pages = job.pages.filter(state__in=(State.READ, State.DONE)).defer("source", "plan").order_by("pk")
+    while batch := list(pages.filter(pk__gt=last)[:BATCH]):
         lease.check()
         for page in batch:
             has_main = page.report.get("selected_by") != "body"

@@ -95,6 +95,17 @@ def collect_site_blocks(pages: Iterable[PageText], repeated: RepeatedBlocks, sub
     return list(found.values())
 
 
+def blocks_kept(texts: Iterable[str]) -> RepeatedBlocks:
+    """Return the blocks that the site's own snippets hold, lines of lists among them."""
+    blocks = [part for text in texts for block in blocks_of(text) for part in (block, *block.splitlines())]
+    return RepeatedBlocks(frozenset(map(_key, blocks)) - {""})
+
+
+def pieces_kept(texts: Iterable[str]) -> set[str]:
+    """Return the words of each link, and between the links, that the site's own snippets hold."""
+    return {piece for text in texts for block in blocks_of(text) for piece in _pieces(block)}
+
+
 def subjects_of(page: PageText) -> set[str]:
     """Return the words of the page's title and headings, as other blocks are compared with them."""
     headings = (block for block in blocks_of(page.markdown) if HEADING.match(block))

@@ -43,7 +43,7 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
         frontier.add(listed, depth=1, is_listed=True)
         for problem in problems:
             job.add_note(problem)
-        with _renderer(job, client) as renderer:
+        with _renderer(job, client, rules) as renderer:
             reader = PageReader(job, rules, frontier, client, lease, renderer)
             is_silent = _read_pages(_site_pages(job, frontier), reader, pause, watch)
     if is_silent:
@@ -61,7 +61,7 @@ def read_listed(job: Import, lease: Lease, watch: Watch) -> None:
         for problem in rules.problems:
             job.add_note(problem)
         frontier.add(rules.addresses, depth=0, is_listed=True)
-        with _renderer(job, client) as renderer:
+        with _renderer(job, client, rules) as renderer:
             reader = PageReader(job, rules, frontier, client, lease, renderer)
             if _read_pages(_pages_twice(frontier), reader, pause_seconds(job, rules), watch):
                 job.add_note("The site stopped answering: some pages are left unread. Import them again later.")
@@ -137,10 +137,10 @@ def _read_pages(pages: Iterator[Page], reader: PageReader, pause: float, watch: 
     return silences == MAX_SILENCES
 
 
-def _renderer(job: Import, client: WebClient):
+def _renderer(job: Import, client: WebClient, rules: SiteRules | ListRules):
     """Return the context of what draws pages with their scripts; of nothing where the import does not want it."""
     if not job.renders_scripts:
         return nullcontext()
     from crawler.render import Renderer
 
-    return Renderer(client)
+    return Renderer(client, rules.is_allowed)

@@ -4,15 +4,11 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
+from crawler import render
 from crawler.models import URL_LENGTH, Import
 from crawler.path_patterns import PatternError, parse_patterns
 from crawler.site import SiteUnreachable, start_candidates
 from tenants.addresses import crawler_policy
-
-try:
-    from crawler import render
-except ImportError:
-    render = None
 
 LONGEST_DELAY_SECONDS = 60
 SHOWN_CHARACTERS = 80
@@ -61,7 +57,7 @@ class WayForm(forms.ModelForm):
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         scripts = self.fields["renders_scripts"]
-        if render is None or not render.is_available():
+        if not render.is_available():
             scripts.disabled, self.initial["renders_scripts"] = True, False
             scripts.help_text = "Not possible here: the operator has not installed a browser for it."
 

@@ -124,7 +124,7 @@ def resolve(snippet: TrainingSnippet, choice: str, prompt: str = "", completion:
     choice = Choice(choice)
     with tenant_atomic():
         row = TrainingSnippet.objects.filter(pk=snippet.pk).first()
-        if row is None or not row.conflict or _asked_texts(row) != _asked_texts(snippet):
+        if row is None or not row.conflict or asked_texts(row) != asked_texts(snippet):
             raise ConflictMoved
         is_gone = row.conflict == Conflict.GONE
         if is_gone and choice == Choice.THEIRS:
@@ -218,6 +218,11 @@ def forget_lost_vectors(model: MLModel) -> int:
     for start in range(0, len(lost), BATCH):
         model.snippets.filter(pk__in=lost[start : start + BATCH]).update(embedded_in="")
     return len(lost)
+
+
+def asked_texts(row: TrainingSnippet) -> tuple[str, ...]:
+    """Return what the owner decides between."""
+    return row.conflict, row.prompt, row.completion, row.new_prompt, row.new_completion
 
 
 def _sections_of(drafts: Iterable[Draft]) -> list[Section]:
@@ -340,7 +345,7 @@ def _is_rewritten(row: TrainingSnippet, section: Section) -> bool:
 
 def _follow_page(row: TrainingSnippet, section: Section) -> bool:
     """Note what the page of an edited row says now; returns whether the owner is asked about it anew."""
-    before = (row.source_hash, *_asked_texts(row))
+    before = (row.source_hash, *asked_texts(row))
     if not row.is_edited:
         return False
     if section.text_hash == row.source_hash:
@@ -350,7 +355,7 @@ def _follow_page(row: TrainingSnippet, section: Section) -> bool:
     else:
         row.conflict, row.new_prompt, row.new_completion = Conflict.CHANGED, section.prompt, section.completion
     _settle_edit(row)
-    if before == (row.source_hash, *_asked_texts(row)):
+    if before == (row.source_hash, *asked_texts(row)):
         return False
     row.save()
     return bool(row.conflict)
@@ -361,11 +366,6 @@ def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:
     keys = [row.pk for row in edited if row.conflict != Conflict.GONE]
     gone = TrainingSnippet.objects.filter(pk__in=keys)
     return gone.update(conflict=Conflict.GONE, new_prompt="", new_completion="") if keys else 0
-
-
-def _asked_texts(row: TrainingSnippet) -> tuple[str, ...]:
-    """Return what the owner decides between."""
-    return row.conflict, row.prompt, row.completion, row.new_prompt, row.new_completion
 
 
 def _text_of(snippet: TrainingSnippet) -> SnippetText:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from models_app import exchange_views, training_views, views
+from models_app import conflict_views, exchange_views, training_views, views
 
 app_name = "models_app"
 
@@ -25,6 +25,9 @@ urlpatterns = [
     path(SNIPPET, training_views.snippet, name="snippet"),
     path(f"{SNIPPET}edit/", training_views.snippet_edit, name="snippet_edit"),
     path(f"{SNIPPET}delete/", training_views.snippet_delete, name="snippet_delete"),
+    path(f"{SNIPPET}conflict/", conflict_views.snippet_conflict, name="snippet_conflict"),
+    path(f"{SNIPPET}history/", conflict_views.snippet_history, name="snippet_history"),
+    path(f"{SNIPPET}restore/", conflict_views.snippet_restore, name="snippet_restore"),
     path(f"{MODEL}vectorise/", training_views.vectorise, name="vectorise"),
     path(f"{MODEL}vectorise/progress/", training_views.vectorise_progress, name="vectorise_progress"),
     path(f"{MODEL}vectorise/stop/", training_views.vectorise_stop, name="vectorise_stop"),

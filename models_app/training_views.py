@@ -53,6 +53,7 @@ def _table_context(request: HttpRequest, model: MLModel) -> dict:
         "filters": FILTERS,
         "sorts": {value: label for value, (label, _) in SORTS.items()},
         "page_obj": page,
+        "conflict_count": model.snippets.exclude(conflict=TrainingSnippet.Conflict.NONE).count(),
         "missing_ids": set(without_vector.values_list("pk", flat=True)) if model.needs_vectors else set(),
     }
 

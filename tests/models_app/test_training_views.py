@@ -87,7 +87,9 @@ def test_a_conflict_is_shown_and_filtered_by(hours, prices, ann_browser):
     TrainingSnippet.objects.filter(pk=hours.pk).update(is_edited=True, conflict="gone")
     response = ann_browser.get(address("snippet_table"), {"show": "conflict"}, headers=HTMX)
     assert listed(response) == {hours.pk}
-    assert "Conflict" in response.content.decode()
+    assert address("snippet_conflict", hours.pk) in response.content.decode()
+    page = ann_browser.get(address("training_data")).content.decode()
+    assert f'{address("training_data")}?show=conflict">1 conflict to decide' in page
 
 
 @pytest.mark.parametrize(

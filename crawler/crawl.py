@@ -13,6 +13,7 @@ from crawler.outcome import note_outcome, prune, summary
 from crawler.page_snippets import SnippetMaker, pages_to_split
 from crawler.site import SiteUnreachable, start_candidates
 from crawler.sources import Watch, copy_stored, known_uris, read_listed, read_site, stored_pages
+from crawler.upload import pages_of_upload
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease
 from models_app.models import MLModel
@@ -68,13 +69,13 @@ def start_split(model: MLModel) -> Import:
 
     Errors: ImportRunning, NothingStored.
     """
-    if not stored_pages(model).exists():
-        raise NothingStored
     return start_import(model, **split_options(model))
 
 
 def split_options(model: MLModel) -> dict:
-    """Return the options of an import that splits the model's stored pages anew."""
+    """Return the options of an import that splits the model's stored pages anew. Errors: NothingStored."""
+    if not stored_pages(model).exists():
+        raise NothingStored
     last = model.imports.exclude(kind=Kind.FILES).first()
     site = model.imports.filter(kind=Kind.SITE).exclude(start_url="").first()
     kept = {"start_url": site.start_url, "scope": site.scope} if site else {}
@@ -161,9 +162,7 @@ def read_pages(job: Import, lease: Lease, watch: Watch) -> None:
         case Kind.STORED:
             copy_stored(job, lease, watch)
         case Kind.FILES:
-            from crawler.upload import pages_of_upload
-
-            pages_of_upload(job)
+            pages_of_upload(job, lease, watch)
 
 
 def refuse_emptied(job: Import) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
 from models_app.jobs import Lease
-from models_app.models import TrainingSnippet
 from models_app.snippets import vector_counts
+from models_app.vectors import PAGE_SOURCES
 from tenants.store import tenant_atomic
 
 State, Change = Page.State, Page.Change
@@ -93,7 +93,7 @@ def _compare(job: Import, pages: list[Page]) -> None:
     earlier = _earlier_pages(job, list(done))
     known = set(
         job.model.snippets.filter(
-            uri__in=list(done), source=TrainingSnippet.Source.CRAWL, created_at__lt=job.created_at
+            uri__in=list(done), source__in=PAGE_SOURCES, created_at__lt=job.created_at
         ).values_list("uri", flat=True)
     )
     for url, page in done.items():

@@ -18,7 +18,6 @@ from crawler.models import Import, Page
 from crawler.outline import outlined
 from crawler.overview import EXAMPLES_SHOWN, Trouble, nearly_empty_of, shells_of, site_overview
 from crawler.views import PAGE_SIZE, import_or_404, job_context
-from models_app.models import TrainingSnippet
 from models_app.overview import overview_of
 from tenants.dialogs import given
 

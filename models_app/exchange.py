@@ -151,6 +151,12 @@ def import_rows(
     return Counts(added, kept, rows.count - added - kept, (*errors, *shortened(refused)))
 
 
+def snippets_of(rows: Iterable[Row], columns: Columns, uri: str = "") -> tuple[list[TrainingSnippet], tuple[str, ...]]:
+    """Return the snippets that another program's rows would become, unsaved, and what of them was left out and why."""
+    read_ones, problems = _read_batch(list(rows), _reader(columns, uri))
+    return read_ones, shortened(problems)
+
+
 def _read_batch(batch: list[Row], read: Callable[[Row], TrainingSnippet]) -> tuple[list[TrainingSnippet], list[str]]:
     read_ones, problems = [], []
     for row in batch:

@@ -18,6 +18,8 @@ from models_app.snippets import Draft, embedded_text, missing_vectors, vector_co
 from models_app.windows import windows_of
 from tenants.store import tenant_atomic
 
+# What replaces its snippets as a whole: a page, or a file.
+PAGE_SOURCES = (TrainingSnippet.Source.CRAWL, TrainingSnippet.Source.UPLOAD)
 BATCH = 32  # windows: some seconds of work for the local model
 
 
@@ -48,7 +50,7 @@ def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str
     """
     if not model.needs_vectors:
         return {}
-    standing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL, embedded_in=space_of(model).name)
+    standing = model.snippets.filter(uri=uri, source__in=PAGE_SOURCES, embedded_in=space_of(model).name)
     known = {embedded_text(snippet) for snippet in standing}
     fresh = [draft for draft in drafts if embedded_text(draft) not in known]
     return _vectors_by_text(model, _windows_by_text(model, fresh)) if known and fresh else {}
@@ -57,7 +59,7 @@ def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str
 def store_vectors(model: MLModel, uri: str, vectors: dict[str, np.ndarray]) -> None:
     """Give the page's snippets the vectors that were made of their texts ahead."""
     if vectors:
-        missing = model.snippets.filter(uri=uri, source=TrainingSnippet.Source.CRAWL)
+        missing = model.snippets.filter(uri=uri, source__in=PAGE_SOURCES)
         _store(model, missing.exclude(embedded_in=space_of(model).name), vectors)
 
 

@@ -1,0 +1,198 @@
+"""Files as an import's source: what becomes of them, what replaces what, and how an import goes on that was killed."""
+
+import json
+
+import pytest
+
+from crawler.crawl import import_site, new_import
+from crawler.models import Import, Page, Upload
+from crawler.upload import forget_stale_uploads
+from models_app import snippets
+from models_app.jobs import JobFailed, JobStopped, perform_taken
+from models_app.models import TrainingSnippet
+from tests.fakes.documents import make_pdf, make_xlsx, pdf_page
+
+FAQ = b"question,answer\nWhen do you open?,At nine.\nIs it free?,Yes.\n"
+FAQ_COLUMNS = {"prompt": "question", "completion": "answer"}
+
+
+@pytest.fixture
+def model(support):
+    support.retrieval = "keyword"
+    support.save()
+    return support
+
+
+def upload(model, name, body, kind, **options) -> Upload:
+    return Upload.objects.create(model=model, name=name, kind=kind, body=body, options=options)
+
+
+def start(model, *uploads) -> Import:
+    job = new_import(model, uploads[0].name, kind=Import.Kind.FILES, max_pages=len(uploads))
+    Upload.objects.filter(pk__in=[each.pk for each in uploads]).update(job=job)
+    return Import.take(job.pk)
+
+
+def run(model, *uploads) -> Import:
+    job = start(model, *uploads)
+    perform_taken(job, import_site)
+    job.refresh_from_db()
+    return job
+
+
+def texts(model) -> list[tuple[str, str, str]]:
+    return list(model.snippets.values_list("prompt", "completion", "uri"))
+
+
+def test_a_document_becomes_snippets_under_its_name(model):
+    job = run(model, upload(model, "hours.pdf", make_pdf(pdf_page("We open at nine.")), "pdf"))
+    assert job.state == "done", job.message
+    assert texts(model) == [("hours", "We open at nine.", "hours.pdf")]
+    snippet = TrainingSnippet.objects.get()
+    assert snippet.source == "upload"
+    page = Page.objects.get()
+    assert (page.url, page.kind, page.state, page.snippet_count) == ("hours.pdf", "pdf", "done", 1)
+    assert Upload.objects.get().body == b""
+
+
+def test_rows_become_snippets_as_they_are(model):
+    job = run(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    assert job.state == "done", job.message
+    assert texts(model) == [("When do you open?", "At nine.", "faq.csv"), ("Is it free?", "Yes.", "faq.csv")]
+    assert Page.objects.get().snippet_count == 2
+
+
+def test_a_file_of_the_same_name_replaces_what_came_from_it(model):
+    run(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    kept = TrainingSnippet.objects.get(prompt="Is it free?")
+    other = FAQ.replace(b"At nine.", b"At ten.")
+    job = run(model, upload(model, "faq.csv", other, "csv", **FAQ_COLUMNS))
+    assert texts(model)[0] == ("When do you open?", "At ten.", "faq.csv")
+    assert TrainingSnippet.objects.get(prompt="Is it free?").pk == kept.pk
+    assert job.changes["snippets"]["changed"] == 1
+
+
+def test_a_document_uploaded_again_without_a_change_writes_nothing(model):
+    body = make_pdf(pdf_page("We open at nine."))
+    run(model, upload(model, "hours.pdf", body, "pdf"))
+    before = TrainingSnippet.objects.values().get()
+    job = run(model, upload(model, "hours.pdf", body, "pdf"))
+    assert TrainingSnippet.objects.values().get() == before
+    assert job.changes["pages"]["same"] == 1
+
+
+def test_what_the_owner_edited_survives_a_new_file(model):
+    run(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    row = TrainingSnippet.objects.get(prompt="When do you open?")
+    snippets.edit(row, row.prompt, "At nine, but not on Sundays.", row.uri)
+    run(model, upload(model, "faq.csv", FAQ.replace(b"At nine.", b"At ten."), "csv", **FAQ_COLUMNS))
+    row.refresh_from_db()
+    assert row.completion == "At nine, but not on Sundays."
+    assert (row.conflict, row.new_completion) == ("changed", "At ten.")
+
+
+def test_rows_with_addresses_are_replaced_by_their_file_and_no_other(model):
+    columns = {"prompt": "title", "completion": "text", "uri": "url"}
+    one = [{"title": "A", "text": "a", "url": "https://acme.test/1"}, {"title": "B", "text": "b", "url": ""}]
+    two = [{"title": "C", "text": "c", "url": "https://acme.test/1"}]
+    run(model, upload(model, "one.json", json.dumps(one).encode(), "json", **columns))
+    run(model, upload(model, "two.json", json.dumps(two).encode(), "json", **columns))
+    assert {prompt for prompt, *_ in texts(model)} == {"A", "B", "C"}
+    one[0] |= {"title": "D", "text": "d"}
+    run(model, upload(model, "one.json", json.dumps(one).encode(), "json", **columns))
+    assert {prompt for prompt, *_ in texts(model)} == {"B", "C", "D"}
+
+
+def test_many_rows_are_replaced_too(model):
+    def rows(count, changed=()):
+        lines = (f"Question {n}?,{'New' if n in changed else 'Old'} answer {n}" for n in range(count))
+        return ("question,answer\n" + "\n".join(lines)).encode()
+
+    run(model, upload(model, "faq.csv", rows(1_200), "csv", **FAQ_COLUMNS))
+    assert model.snippets.count() == 1_200
+    job = run(model, upload(model, "faq.csv", rows(1_100, changed=[7]), "csv", **FAQ_COLUMNS))
+    assert model.snippets.count() == 1_100
+    assert model.snippets.get(prompt="Question 7?").completion == "New answer 7"
+    assert job.changes["snippets"]["removed"] == 101
+
+
+def test_one_bad_file_fails_alone_and_says_why(model):
+    good = upload(model, "hours.txt", b"We open at nine.", "text")
+    bad = upload(model, "broken.pdf", b"%PDF-1.4 nothing", "pdf")
+    job = run(model, bad, good)
+    assert job.state == "done", job.message
+    failed = Page.objects.get(url="broken.pdf")
+    assert failed.state == "failed"
+    assert failed.report["message"] == "broken.pdf is damaged, or no PDF."
+
+
+def test_an_import_of_nothing_that_can_be_read_fails_with_the_reason(model):
+    job = start(model, upload(model, "broken.pdf", b"%PDF-1.4 nothing", "pdf"))
+    with job.leased() as lease, pytest.raises(JobFailed, match=r"No file could be read\. broken\.pdf is damaged"):
+        import_site(job, lease)
+
+
+def test_a_killed_import_goes_on_where_it_was(model):
+    first = upload(model, "one.txt", b"We open at nine.", "text")
+    second = upload(model, "two.csv", FAQ, "csv", **FAQ_COLUMNS)
+    job = start(model, first, second)
+
+    def kill(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), job.leased() as lease:
+        import_site(job, lease, kill)
+    assert Page.objects.get().url == "one.txt"
+    Import.objects.update(leased_until=None)
+    taken = Import.take(job.pk)
+    perform_taken(taken, import_site)
+    taken.refresh_from_db()
+    assert taken.state == "done", taken.message
+    assert model.snippets.count() == 3
+    assert Page.objects.count() == 2
+
+
+def test_a_stopped_import_writes_no_more(model):
+    job = start(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    job.request_stop()
+    with job.leased() as lease, pytest.raises(JobStopped):
+        import_site(job, lease)
+    assert not model.snippets.exists()
+
+
+def test_our_own_export_comes_back_as_it_was(model):
+    fields = {"prompt": "A", "completion": "a", "uri": "https://acme.test/", "source": "manual", "position": 3}
+    rest = {"is_edited": False, "source_prompt": "", "source_completion": ""}
+    line = json.dumps(fields | rest | {"conflict": "", "new_prompt": "", "new_completion": ""})
+    run(model, upload(model, "snippets.jsonl", line.encode(), "jsonl"))
+    row = TrainingSnippet.objects.get()
+    assert (row.prompt, row.uri, row.source, row.position) == ("A", "https://acme.test/", "manual", 3)
+
+
+def test_a_full_workspace_says_so(model, acme):
+    acme.snippet_quota = 1
+    acme.save()
+    job = run(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    assert job.state == "failed"
+    assert "holds its 1 snippets" in job.message
+
+
+def test_markup_in_a_sheet_stays_text(model):
+    body = make_xlsx(Prices=[["Bike", "Note"], ["City", "<script>alert(1)</script> | more"]])
+    run(model, upload(model, "prices.xlsx", body, "xlsx"))
+    text = TrainingSnippet.objects.get().completion
+    assert "\\<script>" in text
+    assert "\\| more" in text
+
+
+def test_files_that_nobody_confirmed_are_forgotten_and_read_ones_emptied(model):
+    Upload.objects.create(model=model, name="new.txt", kind="text", body=b"x")
+    old = Upload.objects.create(model=model, name="old.txt", kind="text", body=b"x")
+    Upload.objects.filter(pk=old.pk).update(created_at="2026-01-01T00:00Z")
+    job = Import.objects.create(model=model, kind="files", state="stopped", address="a", max_pages=1)
+    left = Upload.objects.create(model=model, job=job, name="left.txt", kind="text", body=b"x")
+    forget_stale_uploads()
+    assert not Upload.objects.filter(name="old.txt").exists()
+    assert Upload.objects.filter(name="new.txt").exists()
+    left.refresh_from_db()
+    assert left.body == b""

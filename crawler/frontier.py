@@ -11,14 +11,16 @@ from django.db.models import QuerySet
 
 from crawler.models import URL_LENGTH, Import, Page
 from crawler.page_urls import has_repeating_path
-from crawler.site import NOT_INCLUDED, OUT_OF_SCOPE, ListRules, PathPatterns, SiteRules
+from crawler.path_patterns import NOT_INCLUDED, PathPatterns
+from crawler.site import OUT_OF_SCOPE, ListRules, SiteRules
+from crawler.traps import TRAPS, trap_in
 
 State = Page.State
 
 REPEATING_PATH = "repeating path"
 TOO_DEEP = "too deep"
 ALIKE_QUERIES = "like other queries"
-NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES, NOT_INCLUDED)
+NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES, NOT_INCLUDED, *TRAPS)
 WRITTEN_OTHERWISE = "written otherwise"
 
 BATCH = 500
@@ -138,7 +140,9 @@ class Frontier:
     def _trap(self, address: str, depth: int, is_listed: bool) -> str | None:
         if self._refuses_repeats and not is_listed and has_repeating_path(address):
             return REPEATING_PATH
-        return TOO_DEEP if depth > self._max_depth else None
+        if depth > self._max_depth:
+            return TOO_DEEP
+        return None if is_listed else trap_in(address)
 
     def _next(self) -> Page | None:
         if self._is_full():

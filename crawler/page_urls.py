@@ -23,12 +23,18 @@ NOT_IN_QUERY = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/%?\[\]|]")
 
 # Parameters that mark a visit and never choose a page: advertising and newsletter tags, session numbers.
 VISIT_PARAMETER = re.compile(
-    r"utm_[^=]*|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|igshid|mc_cid|mc_eid|_hsenc|_hsmi"
-    r"|phpsessid|jsessionid|aspsessionid[a-z]*",
+    r"utm_[^=]*|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|li_fat_id|srsltid|_ga|_gl"
+    r"|mc_cid|mc_eid|mkt_tok|_hsenc|_hsmi|__hs[a-z]+|hsctatracking|vero_id"
+    r"|phpsessid|jsessionid|aspsessionid[a-z]*|cfid|cftoken|oscsid|xtcsid|zenid|sessid",
     re.I,
 )
+# Names that may also mean something else mark a visit where the value looks like the number of one.
+SESSION_PARAMETER = re.compile(r"sid|ses|sess|session([-_]?id)?", re.I)
+SESSION_NUMBER = re.compile(r"(?=.*[0-9])(?=.*[a-z])[0-9a-z]{20,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 MAX_RUN_SEGMENTS = 10
-PATH_SESSION = re.compile(r";(jsessionid|phpsessid)=[^/;?]*", re.I)
+PATH_SESSION = re.compile(r";(jsessionid|phpsessid|sid)=[^/;?]*", re.I)
+# ASP.NET's sessions without cookies stand in a segment of their own: /(S(24 characters))/
+PATH_SESSION_SEGMENT = re.compile(r"/\((?:[A-Z]\([0-9a-z_-]{8,}\))+\)(?=/)", re.I)
 
 
 def normalise_url(url: str, base: str = "") -> str | None:
@@ -47,7 +53,8 @@ def normalise_url(url: str, base: str = "") -> str | None:
         return None
     shown = f"[{host}]" if ":" in host else host
     netloc = shown if port in (None, DEFAULT_PORTS[parts.scheme]) else f"{shown}:{port}"
-    path = _remove_dot_segments(_unify_encoding(PATH_SESSION.sub("", parts.path), NOT_IN_PATH))
+    shared_path = PATH_SESSION_SEGMENT.sub("", PATH_SESSION.sub("", parts.path))
+    path = _remove_dot_segments(_unify_encoding(shared_path, NOT_IN_PATH))
     query = _unify_encoding(_without_visit_parameters(parts.query), NOT_IN_QUERY)
     return SplitResult(parts.scheme, netloc, path or "/", query, "").geturl()
 
@@ -102,8 +109,12 @@ def _remove_dot_segments(path: str) -> str:
 
 
 def _without_visit_parameters(query: str) -> str:
-    kept = [part for part in query.split("&") if not VISIT_PARAMETER.fullmatch(part.partition("=")[0])]
-    return "&".join(kept)
+    return "&".join(part for part in query.split("&") if not _marks_visit(*part.partition("=")[::2]))
+
+
+def _marks_visit(name: str, value: str) -> bool:
+    is_session = SESSION_PARAMETER.fullmatch(name) and SESSION_NUMBER.fullmatch(value)
+    return bool(VISIT_PARAMETER.fullmatch(name) or is_session)
 
 
 def has_repeating_path(url: str) -> bool:

@@ -26,7 +26,8 @@ from crawler.fetch import (
 from crawler.frontier import READ_STATES, Frontier
 from crawler.models import Import, Page
 from crawler.page_content import PageContent, hash_of_words, read_fetched_document, read_html, source_html
-from crawler.site import DISALLOWED, EXCLUDED, NOT_A_PAGE, NOT_INCLUDED, OUT_OF_SCOPE, ListRules, SiteRules
+from crawler.path_patterns import EXCLUDED, NOT_INCLUDED
+from crawler.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, ListRules, SiteRules
 from crawler.sitemap import ALREADY_READ
 from models_app.jobs import Lease
 from tenants.store import tenant_atomic

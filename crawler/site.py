@@ -7,7 +7,6 @@ from urllib.parse import urljoin, urlsplit
 
 from crawler.fetch import FetchError, WebClient
 from crawler.page_urls import normalise_url
-from crawler.path_patterns import EXCLUDED, NOT_INCLUDED, PathPatterns, PatternError, parse_patterns  # noqa: F401
 from crawler.robots import ROBOTS_UNREACHABLE, Robots, robots_reader
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address

@@ -6,6 +6,7 @@ from protego import Protego
 from crawler.frontier import ADDRESSES_PER_PAGE, ALIKE_QUERIES, MAX_ALIKE_QUERIES, REPEATING_PATH, TOO_DEEP, Frontier
 from crawler.models import Import, Page
 from crawler.site import DISALLOWED, NOT_A_PAGE, Robots, SiteRules
+from crawler.traps import FAR_DATE, OTHER_VIEW
 
 pytestmark = pytest.mark.django_db
 
@@ -141,10 +142,10 @@ def test_an_address_too_long_to_keep_is_left_out_and_noted(job, frontier):
 
 
 def test_queries_that_tell_nothing_new_are_asked_no_longer(job, frontier):
-    urls = [f"https://ex.test/list?sort={number}" for number in range(MAX_ALIKE_QUERIES + 3)]
-    frontier.add([*urls, "https://ex.test/list", "https://ex.test/list2?sort=1"], depth=1)
+    urls = [f"https://ex.test/list?q={number}" for number in range(MAX_ALIKE_QUERIES + 3)]
+    frontier.add([*urls, "https://ex.test/list", "https://ex.test/list2?q=1"], depth=1)
     order = walk(frontier, State.SAME)
-    assert order == [*urls[:MAX_ALIKE_QUERIES], "https://ex.test/list", "https://ex.test/list2?sort=1"]
+    assert order == [*urls[:MAX_ALIKE_QUERIES], "https://ex.test/list", "https://ex.test/list2?q=1"]
     assert set(skipped(job).values()) == {ALIKE_QUERIES}
 
 
@@ -166,3 +167,11 @@ def test_a_taken_up_import_goes_on_where_it_was(job, frontier):
 def test_many_addresses_are_noted_within_sqlites_limit_of_variables(job, frontier):
     frontier.add((f"https://ex.test/{number}" for number in range(1_500)), depth=1)
     assert job.pages.count() == 1_500
+
+
+def test_a_link_into_a_trap_is_skipped_and_what_the_owner_lists_is_meant(job, frontier):
+    trap = "https://ex.test/calendar/2099/01/"
+    frontier.add([trap, "https://ex.test/shop?sort=price"], depth=1)
+    assert skipped(job) == {trap: FAR_DATE, "https://ex.test/shop?sort=price": OTHER_VIEW}
+    frontier.add(["https://ex.test/calendar/2099/02/"], depth=1, is_listed=True)
+    assert walk(frontier) == ["https://ex.test/calendar/2099/02/"]

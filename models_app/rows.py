@@ -6,7 +6,7 @@ read is named with its number, and the rest is kept.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from io import StringIO
 from itertools import zip_longest
@@ -15,6 +15,7 @@ from models_app.yaml_rows import YamlUnreadable, read_yaml
 
 MAX_ROWS = 100_000
 MAX_BYTES = 50_000_000
+MOST_COLUMNS = 200
 MOST_WARNINGS = 20
 SAMPLE_CHARACTERS = 65_536
 SAMPLE_ROWS = 20
@@ -80,6 +81,7 @@ def read_rows(body: bytes, kind: str, limits: Limits = Limits()) -> Rows:
         else:
             columns |= dict.fromkeys(found)
             count += 1
+            _refuse_wide(columns)
     if not count:
         raise RowsUnreadable("\n".join(["The file holds no row that can be read.", *warnings[:MOST_WARNINGS]]))
     return Rows(kind, tuple(columns), count, shortened(warnings), lambda: _only_rows(documents()))
@@ -108,6 +110,11 @@ class _Unread:
 
     number: int
     reason: str
+
+
+def _refuse_wide(columns: Collection[str]) -> None:
+    if len(columns) > MOST_COLUMNS:
+        raise RowsUnreadable(f"The file has more than {MOST_COLUMNS} columns: is it a table of titles and texts?")
 
 
 def _only_rows(documents: Iterable[Row | _Unread]) -> Iterator[Row]:
@@ -149,6 +156,7 @@ def _csv_rows(text: str, warnings: list[str]) -> Callable[[], Iterator[Row | _Un
     else:
         delimiter = _delimiter_of(text)
     header = next(csv.reader(StringIO(text, newline=""), delimiter=delimiter), [])
+    _refuse_wide(header)
     columns = _named(header)
     if text.count('"') % 2:
         warnings.append(
@@ -238,7 +246,10 @@ def _listed(document: object) -> list:
 def _object_rows(documents: Iterable[tuple[int, object]]) -> Iterator[Row | _Unread]:
     for number, document in documents:
         if isinstance(document, dict):
-            yield Row(number, {str(name): _as_text(value) for name, value in document.items()})
+            try:
+                yield Row(number, {str(name): _as_text(value) for name, value in document.items()})
+            except RecursionError:
+                yield _Unread(number, "it is nested too deeply.")
         else:
             is_unread = isinstance(document, _Unread)
             yield document if is_unread else _Unread(number, "it is no object with named values.")

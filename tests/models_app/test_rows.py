@@ -94,6 +94,8 @@ def test_of_many_broken_lines_the_first_are_named_and_the_others_counted():
         ("{}", "json"),
         ('{"a": [], "b": []}', "json"),
         ("[1, 2]", "json"),
+        ("," * 1_000_000, "csv"),
+        (json.dumps([{str(n): n for n in range(300)}]), "json"),
         ("nothing\nof it", "jsonl"),
         ("just a text", "yaml"),
         ("a: [b", "yaml"),
@@ -107,7 +109,14 @@ def test_of_many_broken_lines_the_first_are_named_and_the_others_counted():
 def test_what_holds_no_rows_is_refused_with_a_reason(text, kind):
     with pytest.raises(RowsUnreadable) as refusal:
         read_rows(text.encode(), kind)
-    assert str(refusal.value).endswith((".", "]."))
+    assert str(refusal.value).endswith((".", "?"))
+
+
+def test_a_value_of_any_depth_is_read_or_named():
+    for depth in range(100, 1_100, 50):
+        deep = '{"a": "x"}\n{"a": ' + "[" * depth + "]" * depth + "}"
+        read = read_rows(deep.encode(), "jsonl")
+        assert read.count + len(read.warnings) == 2
 
 
 def test_half_a_utf_16_file_is_refused():

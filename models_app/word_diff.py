@@ -42,7 +42,7 @@ def _shown(parts: Sequence[Part], place: int) -> SafeString | str:
     tail = new[-LEAD_WORDS:] if place < len(parts) - 1 else []
     if len(new) <= len(head) + len(tail):
         return _plain(new)
-    return f"{_plain(head)} … {_plain(tail)}".strip(" " if head and tail else "")
+    return f"{_plain(head).rstrip()} … {_plain(tail)}" if head else f"… {_plain(tail)}"
 
 
 def _plain(words: Sequence[str]) -> str:

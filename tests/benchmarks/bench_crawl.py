@@ -1,0 +1,165 @@
+"""Imports a site of 1,169 pages from this very machine, beside Scrapy fetching the same site and saving its bytes.
+
+    python -m tests.benchmarks.bench_crawl [--site FOLDER] [--scrapy PYTHON]
+
+The site is Debian's package postgresql-doc-15, which apt-get fetches unless a folder is given. Ours does the whole
+import: Keyword retrieval, splits by headings, a fresh store. Scrapy comes with requirements-bench.txt; without it the
+comparison is left out.
+"""
+
+import argparse
+import mimetypes
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
+from urllib.parse import urlsplit
+
+PROJECT = Path(__file__).resolve().parents[2]
+PACKAGE, PAGES_OF_PACKAGE = "postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html"
+EARLY_PAGES = 300
+POLL_SECONDS = 0.05
+HOW_TO_COMPARE = "Scrapy is not installed: .venv/bin/pip install -r requirements-bench.txt"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One crawl: its pages, how long it took, and the most memory of all its processes, early and at the end."""
+
+    pages: int
+    seconds: float
+    early_mb: float = 0.0
+    most_mb: float = 0.0
+
+    @property
+    def pace(self) -> float:
+        return self.pages / self.seconds
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--site", type=Path, help="a folder of HTML pages instead of Debian's package")
+    options.add_argument("--scrapy", metavar="PYTHON", default=sys.executable, help="the Python that has Scrapy")
+    chosen = options.parse_args(sys.argv[1:])
+    with tempfile.TemporaryDirectory() as scratch:
+        site = chosen.site or fetch_package(Path(scratch))
+        if site is None:
+            print(f"The package {PACKAGE} cannot be fetched here: apt-get is missing or reaches no mirror.")
+            return
+        with served(site) as (address, page_count):
+            ours = import_with_sitewise(address, page_count, Path(scratch) / "ours")
+            print(
+                f"Sitewise imported   {ours.pages:5} pages in {ours.seconds:6.1f} s: {ours.pace:6.1f} pages a second; "
+                f"most memory {ours.early_mb:.0f} MB after {EARLY_PAGES} pages, {ours.most_mb:.0f} MB at the end"
+            )
+            if subprocess.run([chosen.scrapy, "-c", "import scrapy"], check=False, capture_output=True).returncode:
+                print(HOW_TO_COMPARE)
+                return
+            theirs = save_with_scrapy(chosen.scrapy, address, Path(scratch) / "theirs")
+            pace = f"{theirs.pages:5} pages in {theirs.seconds:6.1f} s: {theirs.pace:6.1f} pages a second"
+            print(f"Scrapy saved        {pace}")
+            print(f"Sitewise / Scrapy   {ours.pace / theirs.pace:.2f}")
+
+
+def fetch_package(folder: Path) -> Path | None:
+    """Return the folder of the package's pages, unpacked below the given one, or None where it cannot be had."""
+    try:
+        subprocess.run(["apt-get", "download", "-qq", PACKAGE], cwd=folder, check=True, capture_output=True)
+        archive = next(folder.glob(f"{PACKAGE}_*.deb"))
+        subprocess.run(["dpkg", "-x", archive, folder], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return folder / PAGES_OF_PACKAGE
+
+
+@contextmanager
+def served(site: Path) -> Iterator[tuple[str, Synchronized]]:
+    """Serve the folder from memory, in a process of its own; yields its address and how many pages it has sent."""
+    spawning = multiprocessing.get_context("spawn")
+    page_count, port = spawning.Value("i", 0), spawning.Value("i", 0)
+    server = spawning.Process(target=serve, args=(site, page_count, port), daemon=True)
+    server.start()
+    while not port.value:
+        time.sleep(POLL_SECONDS)
+    yield f"http://127.0.0.1:{port.value}/", page_count
+    server.terminate()
+    server.join()
+
+
+def serve(site: Path, page_count: Synchronized, port: Synchronized) -> None:
+    files = {f"/{path.relative_to(site).as_posix()}": path.read_bytes() for path in site.rglob("*") if path.is_file()}
+    files["/"] = files["/index.html"]
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            path = urlsplit(self.path).path
+            body = files.get(path)
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Type", mimetypes.guess_type(path)[0] or "text/html")
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+            if body is not None:
+                with page_count.get_lock():
+                    page_count.value += 1
+
+        def log_message(self, *_: object) -> None:
+            """Keep the figures clean."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    port.value = server.server_port
+    server.serve_forever()
+
+
+def import_with_sitewise(address: str, page_count: Synchronized, folder: Path) -> Run:
+    """Import the site into a new model, as the command does, and look at the memory meanwhile."""
+    folder.mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SITEWISE_")}
+    environment |= {"SITEWISE_DATA_DIR": str(folder), "SITEWISE_ALLOW_LOOPBACK": "1", "CELERY_BROKER_URL": ""}
+    manage = [sys.executable, "manage.py"]
+    subprocess.run([*manage, "create_tenant", "acme"], cwd=PROJECT, env=environment, check=True, capture_output=True)
+    early_mb = most_mb = 0.0
+    started = time.monotonic()
+    command = [*manage, "import_site", "acme/docs", address, "--retrieval", "keyword"]
+    with subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.DEVNULL) as importing:
+        while importing.poll() is None:
+            most_mb = max(most_mb, memory_mb(importing.pid))
+            early_mb = most_mb if page_count.value <= EARLY_PAGES else early_mb
+            time.sleep(POLL_SECONDS)
+    seconds = time.monotonic() - started
+    if importing.returncode:
+        raise SystemExit("The import failed.")
+    return Run(page_count.value, seconds, early_mb, most_mb)
+
+
+def memory_mb(pid: int) -> float:
+    """Return the resident memory of a process and its descendants, in megabytes; 0 once it has ended."""
+    try:
+        resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (OSError, StopIteration):
+        return 0.0
+    return int(resident.split()[1]) / 1024 + sum(memory_mb(int(child)) for child in children)
+
+
+def save_with_scrapy(python: str, address: str, folder: Path) -> Run:
+    folder.mkdir()
+    started = time.monotonic()
+    script = Path(__file__).with_name("scrapy_saves.py")
+    saved = subprocess.run([python, script, address, folder], check=True, capture_output=True, text=True)
+    return Run(int(saved.stdout), time.monotonic() - started)
+
+
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,7 @@ from crawler.titles import bare_site_name, find_site_name, without_site_name
 from models_app.jobs import Lease
 from models_app.llm import LLMError, complete_json, splitter_provider
 from models_app.models import TrainingSnippet
-from models_app.snippets import replace_page_snippets, retire_pages
+from models_app.snippets import prepare_sections, replace_page_snippets, retire_pages
 from models_app.tokens import count_tokens
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
@@ -125,6 +125,7 @@ class SnippetMaker:
         page.report |= report
         # A page that the LLM could not split is tried again by the next import, changed or not.
         is_second_best = self.splitter.ask is not None and report["split"] == "headings"
+        drafts = prepare_sections(self.job.model, page.url, drafts, page.snippet_source)
         vectors = vectors_ahead(self.job.model, page.url, drafts)
         with tenant_atomic():
             self.lease.check()

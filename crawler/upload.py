@@ -117,7 +117,7 @@ def _replace_rows(page: Page, rows: Rows, columns: Columns, lease: Lease) -> tup
     own = [snippet for snippet in fresh if snippet.uri == page.url]
     if len(own) > BATCH:
         return _replace_many(page, fresh, standing, lease), left_out
-    sections = snippets.prepare(model, page.url, own, Source.UPLOAD)
+    sections = snippets.prepare_sections(model, page.url, own, Source.UPLOAD)
     with tenant_atomic():
         lease.check()
         replaced = asdict(replace_page_snippets(model, page.url, sections, Source.UPLOAD))

@@ -88,7 +88,7 @@ class Matching:
     def by_title(self) -> None:
         """Pair what has the same title: the most alike where it stands on the page more than once."""
         for title in dict.fromkeys(section.prompt for section in self.added if section.prompt):
-            rows = [row for row in self.gone if title in (text.prompt for text in _page_texts(row))]
+            rows = [row for row in self.gone if title in (text.prompt for text in page_texts(row))]
             self._take(_most_alike([section for section in self.added if section.prompt == title], rows, 0.0))
 
     def by_likeness(self) -> None:
@@ -121,6 +121,16 @@ def likeness(one: Draft, other: Draft) -> float:
     return _dice(_word_pairs(one), _word_pairs(other))
 
 
+def page_texts(row: TrainingSnippet) -> list[Draft]:
+    """Return what the row's page said of it: before the owner's edit, and when the owner was last asked."""
+    if not row.is_edited or not row.source_completion:
+        return [row]
+    texts = [TrainingSnippet(prompt=row.source_prompt, completion=row.source_completion)]
+    if row.conflict == TrainingSnippet.Conflict.CHANGED:
+        texts.append(TrainingSnippet(prompt=row.new_prompt, completion=row.new_completion))
+    return texts
+
+
 def _source_hash(row: TrainingSnippet) -> str:
     return row.source_hash
 
@@ -131,16 +141,6 @@ def _asked_hash(row: TrainingSnippet) -> str:
 
 def _edited_hash(row: TrainingSnippet) -> str:
     return hash_of(row.prompt, row.completion) if row.is_edited else ""
-
-
-def _page_texts(row: TrainingSnippet) -> list[Draft]:
-    """Return what the row's page said of it: before the owner's edit, and when the owner was last asked."""
-    if not row.is_edited or not row.source_completion:
-        return [row]
-    texts = [TrainingSnippet(prompt=row.source_prompt, completion=row.source_completion)]
-    if row.conflict == TrainingSnippet.Conflict.CHANGED:
-        texts.append(TrainingSnippet(prompt=row.new_prompt, completion=row.new_completion))
-    return texts
 
 
 def _most_alike(
@@ -155,7 +155,7 @@ def _most_alike(
     words = [_word_pairs(section) for section in sections]
     ranked = sorted(
         (-max(_dice(words[place], known) for known in texts), place, of)
-        for of, texts in enumerate([list(map(_word_pairs, _page_texts(row))) for row in rows])
+        for of, texts in enumerate([list(map(_word_pairs, page_texts(row))) for row in rows])
         for place in range(len(sections))
     )
     taken_sections, taken_rows, pairs = set(), set(), []

@@ -151,7 +151,7 @@ def delete(model: MLModel, ids: Iterable[int]) -> int:
     return deleted
 
 
-def prepare(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> list[Section]:
+def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> list[Section]:
     """Return the drafts for replace_page_snippets with all made that takes time, so that it is not made in there."""
     sections = _sections_of(drafts)
     known = set(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))

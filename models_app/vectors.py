@@ -14,7 +14,8 @@ from django.db.models import QuerySet
 from models_app import index
 from models_app.embedder import embed_passages, fits_window, space_of
 from models_app.models import MLModel, TrainingSnippet
-from models_app.snippets import Draft, embedded_text, missing_vectors, vector_counts
+from models_app.sections import Draft, embedded_text, page_texts
+from models_app.snippets import missing_vectors, vector_counts
 from models_app.windows import windows_of
 from tenants.store import tenant_atomic
 
@@ -51,7 +52,8 @@ def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str
     if not model.needs_vectors:
         return {}
     standing = model.snippets.filter(uri=uri, source__in=PAGE_SOURCES, embedded_in=space_of(model).name)
-    known = {embedded_text(snippet) for snippet in standing}
+    # What the page says of an edited snippet takes no vector: the owner's text is what answers.
+    known = {embedded_text(text) for snippet in standing for text in (snippet, *page_texts(snippet))}
     fresh = [draft for draft in drafts if embedded_text(draft) not in known]
     return _vectors_by_text(model, _windows_by_text(model, fresh)) if known and fresh else {}
 

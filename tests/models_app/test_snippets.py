@@ -126,7 +126,7 @@ def test_rows_from_elsewhere_keep_their_own_fields_and_their_edit(support):
 
 
 def test_what_is_prepared_is_stored_as_what_is_not(support):
-    prepared = snippets.prepare(support, URL, [LAMP, CHAIR])
+    prepared = snippets.prepare_sections(support, URL, [LAMP, CHAIR])
     assert snippets.replace_page_snippets(support, URL, prepared).added == 2
     assert snippets.replace_page_snippets(support, URL, [LAMP, CHAIR]).kept == 2
     assert index.check_model(support.pk) == []

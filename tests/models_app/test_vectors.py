@@ -155,3 +155,22 @@ def test_a_batch_is_measured_by_its_windows(support):
     assert all(text.startswith("Garden ") for text in sent)
     assert snippets.vector_counts(support) == (10, 10)
     assert index.check_model(support.pk) == []
+
+
+def test_what_the_page_says_of_an_edited_snippet_is_not_embedded(support):
+    def draft(text: str) -> TrainingSnippet:
+        return TrainingSnippet(prompt="Garden", completion=text)
+
+    snippets.replace_page_snippets(support, PAGE, [draft("Roses.")])
+    edited = snippets.edit(support.snippets.get(), "Garden", "Roses and tulips.", PAGE)
+    vectors.vectorise_missing(support)
+    assert vectors.vectors_ahead(support, PAGE, [draft("Roses.")]) == {}
+    snippets.replace_page_snippets(support, PAGE, [draft("Lilies.")])
+    assert vectors.vectors_ahead(support, PAGE, [draft("Lilies.")]) == {}
+    edited.refresh_from_db()
+    assert snippets.vector_counts(support) == (1, 1)
+    ahead = vectors.vectors_ahead(support, PAGE, [draft("Ferns.")])
+    snippets.resolve(edited, "theirs")
+    snippets.replace_page_snippets(support, PAGE, [draft("Ferns.")])
+    vectors.store_vectors(support, PAGE, ahead)
+    assert snippets.vector_counts(support) == (1, 1)

@@ -9,10 +9,9 @@ from itertools import count
 
 from crawler.blocks import Block, Cell, List, ListItem, Mark, Paragraph, Run
 from crawler.inline import without_images
-from crawler.tree import Tag
+from crawler.tree import HEADINGS, Tag
 
 Closer = Callable[[], None]
-HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 # Deeper lists, quotes and tables are read as plain blocks: readers of Markdown give up at 20 levels, and drop the text.
 _DEEPEST_STRUCTURE = 18

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
+from crawler.controls import find_controls
+from crawler.edges import find_link_lists, gather_around
 from crawler.landmarks import Page, within
 from crawler.page_head import (
     find_links,
@@ -24,6 +26,8 @@ from crawler.tree import Tag
 # Chosen on the wcxb pages (tests/benchmarks/bench_extraction.py): teasers and app shells lie below, short pages above.
 _NEARLY_EMPTY = {"main": (0.1, 600), "article": (0.2, 5000), "navigation": (0.1, 40), "body": (0.02, 40)}
 _NEXT_TO_NOTHING_CHARACTERS = 40
+# What is less than this of a selection is not its text: then the controls and lists of links are.
+_LEAST_LEFT_SHARE = 0.1
 
 # A page that asks for a password and says no more than this of its own is a login wall: a title, "Please log in".
 _WALL_CHARACTERS = 60
@@ -36,6 +40,7 @@ _MOST_FIELDS = 10
 class Content:
     """What a page says itself (`roots`), what belongs to its site (`landmarks`), and where it leads.
 
+    Each text that a reader sees is in one or the other; of a root, what lies in an element of `landmarks` is not its.
     `links` and `canonical` are absolute http(s) addresses without fragments. `base_url` is what the page's relative
     addresses resolve against. `selected_by` is "main", "article" or "body", after any widening. `is_login_wall` says
     that it shows hardly more than a field for a password; `needs_scripts`, that it is an empty shell whose text scripts
@@ -75,6 +80,7 @@ def select_content(html: str, url: str) -> Content:
     mains = page.mains()
     articles, landmarks = page.survey(mains)
     selection, warning = _select(page, mains, articles, landmarks)
+    moved = _moved(page, selection)
     base_url = read_base_url(page, url)
     robots = read_robots_words(page)
     return Content(
@@ -83,7 +89,7 @@ def select_content(html: str, url: str) -> Content:
         url=url,
         base_url=base_url,
         roots=selection.roots,
-        landmarks=selection.landmarks,
+        landmarks=tuple(gather_around(page, selection.roots, moved)),
         links=find_links(page, base_url),
         canonical=read_canonical(page, base_url),
         is_noindex=not robots.isdisjoint({"noindex", "none"}),
@@ -155,6 +161,15 @@ def _needs_scripts(page: Page, landmarks: Iterable[Tag]) -> bool:
         return False
     own_characters = page.count_characters([page.root], [*landmarks, *page.by_name["noscript"]])
     return own_characters < _NEXT_TO_NOTHING_CHARACTERS
+
+
+def _moved(page: Page, selection: _Selection) -> list[Tag]:
+    """Return what is the site's of the page: landmarks, and controls and lists of links unless they are all it has."""
+    roots, landmarks = list(selection.roots), list(selection.landmarks)
+    apart = [*landmarks, *within(roots, find_controls(page))]
+    apart += find_link_lists(page, roots, selection.selected_by != "body", apart)
+    least_characters = max(_NEXT_TO_NOTHING_CHARACTERS, _LEAST_LEFT_SHARE * selection.characters)
+    return apart if page.count_characters(roots, apart) >= least_characters else landmarks
 
 
 def _is_login_wall(page: Page, roots: Iterable[Tag], landmarks: Iterable[Tag]) -> bool:

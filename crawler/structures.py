@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import count, islice, takewhile
 
 from crawler.blocks import Block, Cell, Code, Heading, ListItem, Mark, Paragraph, Quote, Rule, Run, Table
-from crawler.reader import HEADINGS, Closer, Frame, Reader
+from crawler.reader import Closer, Frame, Reader
+from crawler.tree import HEADINGS
 
 _LONGEST_HEADING_CHARACTERS = 300
 _PLAIN_BLOCKS = (

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 from lxml import etree
 
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _OF_THE_HEAD = frozenset(
     ("title", "meta", "link", "base", "basefont", "bgsound", "script", "style", "noscript", "noframes", "template")
 )
@@ -22,10 +23,17 @@ class Tag:
 
     __slots__ = ("attributes", "contents", "last", "name", "parent", "position")
 
-    def __init__(self, name: str, attributes: dict[str, str], parent: "Tag | None", position: int = -1) -> None:
+    def __init__(
+        self,
+        name: str,
+        attributes: dict[str, str],
+        parent: "Tag | None",
+        position: int = -1,
+        contents: "list[Tag | str] | None" = None,
+    ) -> None:
         self.name = name
         self.attributes = attributes
-        self.contents: list[Tag | str] = []
+        self.contents = contents if contents is not None else []
         self.parent = parent
         self.position = position
         self.last = position  # the position of the last element in it

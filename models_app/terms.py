@@ -263,6 +263,7 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
+@lru_cache(maxsize=16_384)  # three quarters of the time of index_terms went into stemming the same words again
 def _root(word: str) -> str:
     word = ARABIC_AND.sub("", word)
     for first, last, algorithm, length in ALPHABETS:

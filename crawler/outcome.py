@@ -63,7 +63,9 @@ def prune(job: Import, lease: Lease) -> None:
     """Delete the model's oldest imports with their pages, and texts that a newer import has of the same page."""
     ended = job.model.imports.exclude(state__in=Import.OPEN_STATES)
     newest_site = ended.filter(kind=Import.Kind.SITE).values_list("pk", flat=True).first()
-    for pk in ended.exclude(pk=newest_site).values_list("pk", flat=True)[KEPT_IMPORTS:]:
+    for pk in ended.values_list("pk", flat=True)[KEPT_IMPORTS:]:
+        if pk == newest_site:
+            continue
         while pages := list(Page.objects.filter(job=pk).values_list("pk", flat=True)[:BATCH]):
             with tenant_atomic():
                 lease.check()

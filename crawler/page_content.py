@@ -1,19 +1,24 @@
 """What one page says, ready to be stored: HTML as it was selected and converted, or a document as it was read."""
 
+import re
 import zlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from crawler.convert import landmark_markdown, plain_words, to_markdown
+from crawler.convert import landmark_markdown, to_markdown
+from crawler.documents import read_document
 from crawler.fetch import FetchedPage
 from crawler.loss import loss_at_reading
 from crawler.models import TITLE_LENGTH
+from crawler.repeated import IMAGE, LINK_TARGET
 from crawler.select import select_content
 
 # The pages of a site are much alike and read again once an import: more effort saves little disk.
 COMPRESSION_LEVEL = 3
+WORD = re.compile(r"[^\W_]\S*")
 
 
 @dataclass(frozen=True)
@@ -32,9 +37,15 @@ class PageContent:
     is_followed: bool = True
     report: dict = field(default_factory=dict)
 
-    @property
+    @cached_property
     def words(self) -> str:
-        return plain_words(self.markdown)
+        """What a reader sees of it, in one line; parsing it as Markdown would take as long as converting it did."""
+        shown = LINK_TARGET.sub("]", IMAGE.sub("", self.markdown))
+        return " ".join(shown.split()) if WORD.search(shown) else ""
+
+    @property
+    def word_count(self) -> int:
+        return sum(1 for _ in WORD.finditer(self.words))
 
 
 def read_html(html: str, fetched: FetchedPage, with_images: bool) -> PageContent:
@@ -69,8 +80,6 @@ def read_html(html: str, fetched: FetchedPage, with_images: bool) -> PageContent
 
 def read_fetched_document(fetched: FetchedPage) -> PageContent:
     """Return what the document says. Errors: DocumentUnreadable."""
-    from crawler.documents import read_document
-
     name = PurePosixPath(unquote(urlsplit(fetched.final_url).path)).name or fetched.final_url
     document = read_document(fetched.body, fetched.kind, name)
     return PageContent(

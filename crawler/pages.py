@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Protocol
 
 from crawler.decode import DOCUMENT_KINDS
+from crawler.documents import DocumentUnreadable
 from crawler.fetch import (
     LOGIN_REQUIRED,
     NOTHING_KNOWN,
@@ -179,9 +180,8 @@ class PageReader:
 
     def _store_text(self, page: Page, content: PageContent) -> None:
         """Keep the page's text, unless another page has it: then the one that both call canonical keeps it."""
-        words = content.words
-        page.title, page.report, page.content_hash = content.title, content.report, hash_of_words(words)
-        page.kind, page.word_count = content.kind, len(words.split())
+        page.title, page.report, page.content_hash = content.title, content.report, hash_of_words(content.words)
+        page.kind, page.word_count = content.kind, content.word_count
         refusal = self.frontier.refusal_by_patterns(page.url)
         if refusal:
             page.end(State.SKIPPED, refusal, "The import starts at this page and read it for its links alone.")
@@ -229,8 +229,6 @@ class PageReader:
 
 
 def _document(fetched: FetchedPage) -> PageContent:
-    from crawler.documents import DocumentUnreadable
-
     try:
         return read_fetched_document(fetched)
     except DocumentUnreadable as error:

@@ -1,0 +1,184 @@
+"""Importing again: pages asked for on condition, compared with the last import, counted, and old imports dropped."""
+
+import zlib
+
+import pytest
+
+from crawler.crawl import new_import, start_split
+from crawler.models import Import, Page
+from crawler.outcome import KEPT_IMPORTS
+from models_app.models import MLModel, Retrieval
+from tests.crawler.test_crawl import carry_on, crawl, stored, texts
+from tests.fakes.openai_server import OpenAIServer, refusal
+from tests.fakes.website import Answer, Request, Website, page
+
+# The lease is renewed by a thread of its own, which sees only what is committed.
+pytestmark = pytest.mark.django_db(transaction=True)
+
+State = Import.State
+
+
+@pytest.fixture
+def model(support) -> MLModel:
+    support.retrieval = Retrieval.KEYWORD
+    support.save()
+    return support
+
+
+@pytest.fixture
+def website():
+    paths = {"/": page("Home", "/a", "/b"), "/a": page("About the mill"), "/b": page("Bread costs 3 euros")}
+    with Website(paths) as website:
+        yield website
+
+
+class Versioned:
+    """Answers with its text and version, or that the version asked about still stands."""
+
+    def __init__(self, html: str, etag: str):
+        self.html, self.etag, self.answered = html, etag, []
+
+    def __call__(self, request: Request) -> Answer:
+        is_known = request.headers.get("if-none-match") == self.etag
+        self.answered.append(304 if is_known else 200)
+        headers = {"ETag": self.etag, "Last-Modified": "Tue, 01 Dec 2026 10:00:00 GMT"}
+        return Answer("" if is_known else self.html, 304 if is_known else 200, headers=headers)
+
+
+class TestConditionalRequests:
+    def test_a_page_that_still_stands_is_read_from_what_is_stored(self, model, website):
+        website.paths["/b"] = bread = Versioned(page("Bread costs 3 euros", "/c"), '"1"')
+        website.paths["/c"] = page("Contact")
+        first = crawl(model, website)
+        before = texts(model)
+        second = crawl(model, website)
+        third = crawl(model, website)
+        assert bread.answered[-2:] == [304, 304]
+        assert stored(second, website) == stored(third, website) == ["/", "/a", "/b", "/c"]
+        assert texts(model) == before
+        kept = third.pages.get(url=website.url("/b"))
+        assert (kept.etag, kept.last_modified) == ('"1"', "Tue, 01 Dec 2026 10:00:00 GMT")
+        assert zlib.decompress(kept.source).decode() == bread.html
+        assert not first.pages.exclude(source=b"").exists()
+
+    def test_a_new_version_is_read_anew(self, model, website):
+        website.paths["/b"] = bread = Versioned(page("Bread costs 3 euros"), '"1"')
+        crawl(model, website)
+        bread.html, bread.etag = page("Bread costs 4 euros"), '"2"'
+        job = crawl(model, website)
+        assert job.changes["pages"]["changed"] == 1
+        assert "4 euros" in "".join(texts(model).values())
+
+    def test_stored_pages_that_were_split_again_are_still_asked_for_on_condition(self, model, website):
+        website.paths["/b"] = bread = Versioned(page("Bread costs 3 euros"), '"1"')
+        crawl(model, website)
+        carry_on(start_split(model))
+        crawl(model, website)
+        assert bread.answered[-1] == 304
+
+    def test_other_images_are_taken_from_the_stored_page(self, model, website):
+        html = '<main><h1>Bike</h1><p>Red</p><img src="/red.jpg" alt="A red bike"></main>'
+        website.paths["/b"] = bike = Versioned(html, '"1"')
+        crawl(model, website, import_images=False)
+        crawl(model, website, import_images=True)
+        assert bike.answered[-1] == 304
+        assert "red.jpg" in "".join(texts(model).values())
+
+
+class TestWhatChanged:
+    def test_each_page_is_compared_with_the_last_import(self, model, website):
+        first = crawl(model, website)
+        assert set(first.pages.values_list("change", flat=True)) == {"new"}
+        website.paths |= {"/": page("Home", "/a", "/b", "/c"), "/b": page("Bread costs 4 euros"), "/c": page("New")}
+        website.paths["/a"] = Answer("gone", 410)
+        job = crawl(model, website)
+        changes = {page.url.removeprefix(website.url("")): page.change for page in job.pages.all()}
+        assert changes == {"/": "changed", "/a": "gone", "/b": "changed", "/c": "new"}
+        assert job.changes["pages"] == {"checked": 4, "new": 1, "changed": 2, "same": 0, "gone": 1}
+        assert "Of 4 pages checked: 2 changed, 1 new, 1 gone." in job.message
+
+    def test_a_page_that_failed_last_time_is_compared_with_what_it_was_before(self, model, website):
+        crawl(model, website)
+        good, website.paths["/b"] = website.paths["/b"], Answer("down", 500)
+        crawl(model, website)
+        website.paths["/b"] = good
+        job = crawl(model, website)
+        assert job.pages.get(url=website.url("/b")).change == Page.Change.SAME
+
+    def test_words_are_counted(self, model, website):
+        job = crawl(model, website)
+        assert job.pages.get(url=website.url("/b")).word_count == 5  # its title, “Page”, and four
+
+    def test_the_snippets_that_came_and_went_are_counted(self, model, website):
+        assert crawl(model, website).changes["snippets"]["added"] == 3
+        website.paths |= {"/a": Answer("gone", 410), "/b": page("Bread costs 4 euros")}
+        job = crawl(model, website)
+        counted = job.changes["snippets"]
+        assert counted["removed"] + counted["changed"] + counted["added"] >= 2
+        assert crawl(model, website).changes["snippets"] | {"kept": 0} == dict.fromkeys(counted, 0)
+
+
+class TestWhatTheLLMCost:
+    def test_what_was_spent_is_noted_and_then_saved_as_long_as_the_page_stays(self, model, website):
+        job = crawl(model, website)
+        job.pages.filter(url=website.url("/b")).update(
+            report={"split": "llm", "llm": {"calls": 2, "input_tokens": 900, "output_tokens": 100}}
+        )
+        for _ in range(2):
+            again = crawl(model, website)
+            assert (again.usage["calls"], again.usage["saved_calls"]) == (0, 2)
+            assert (again.usage["saved_input_tokens"], again.usage["saved_output_tokens"]) == (900, 100)
+            assert "2 LLM calls with 1,000 tokens saved" in again.message
+
+    def test_an_import_without_an_llm_has_spent_nothing(self, model, website):
+        assert set(crawl(model, website).usage.values()) == {0}
+
+
+class TestOldImports:
+    def test_the_newest_are_kept_with_their_pages(self, model, website):
+        for number in range(KEPT_IMPORTS + 2):
+            old = Import.objects.create(model=model, address="ex.test", max_pages=1, state=State.STOPPED)
+            Page.objects.create(job=old, url=f"https://ex.test/{number}")
+        newest = crawl(model, website)
+        kept = list(Import.objects.values_list("pk", flat=True))
+        assert (len(kept), kept[0]) == (KEPT_IMPORTS + 1, newest.pk)  # it has not ended yet when it drops the others
+        assert set(Page.objects.values_list("job", flat=True)) == set(kept)
+
+    def test_the_last_import_of_the_whole_site_is_kept_whatever_came_after_it(self, model, website):
+        site = crawl(model, website)
+        for _ in range(KEPT_IMPORTS + 2):
+            Import.objects.create(model=model, address="a", max_pages=1, kind="pages", state=State.STOPPED)
+        carry_on(new_import(model, kind=Import.Kind.PAGES, addresses=[website.url("/b")]))
+        assert Import.objects.filter(pk=site.pk).exists()
+        assert Import.objects.count() == KEPT_IMPORTS + 2  # the newest, the last of the site, and this one
+
+    def test_what_a_stopped_import_had_read_is_dropped_when_the_page_is_read_anew(self, model, website):
+        def stop(job: Import) -> None:
+            if job.phase == Import.Phase.SPLITTING:
+                job.request_stop()
+
+        stopped = crawl(model, website, stop)
+        assert stopped.state == State.STOPPED and stopped.pages.exclude(markdown="").exists()
+        crawl(model, website)
+        assert not stopped.pages.filter(state="read").exclude(markdown="").exists()
+
+
+def test_the_text_of_a_page_that_failed_stays_stored(model, website, settings):
+    crawl(model, website)
+    website.paths["/b"] = Answer("down", 500)
+    crawl(model, website)
+    assert stored(carry_on(start_split(model)), website) == ["/", "/a", "/b"]
+
+
+def test_an_embedding_service_that_is_away_loses_no_stored_text(support, settings, website):
+    with OpenAIServer() as provider:
+        settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_MODEL = provider.url, "fake"
+        support.retrieval = Retrieval.HYBRID
+        support.save()
+        crawl(support, website)
+        website.paths["/b"] = page("Bread costs 4 euros")
+        provider.will(*[refusal(500)] * 10)
+        assert crawl(support, website).state == State.FAILED
+        provider.replies.clear()
+        job = carry_on(start_split(support))
+    assert stored(job, website) == ["/", "/a", "/b"]

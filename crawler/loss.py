@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from crawler.select import Content
 
@@ -55,7 +56,7 @@ _RULE_LINE = re.compile(r"[ :|-]+")
 _LISTING = re.compile(r"^[ >]*(`{3,40}|~{3,40})(?![`~])[^\n]*\n(?s:.*?)(?:^[ >]*\1|\Z)", re.MULTILINE)
 
 _LONGEST_JOINED = 60
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
 _BLANKS = re.compile("  +")
 _OTHER_BLANKS = "\t\r\f\v\xa0\u1680\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 # What Markdown writes for emphasis, code and links, and what nobody sees, tells no text from another.
@@ -81,7 +82,7 @@ _NUMBER = re.compile(
     )""",
     re.VERBOSE,
 )
-_NAME = re.compile(rf"[{_CAPITALS}](?<=[^\s.!?…:] .)[\w'’&-]*(?:[ ][{_CAPITALS}][\w'’&-]*)*")
+_NAME = re.compile(rf"[{_CAPITALS}](?<=[^\s.!?…:] .)[\w'’&-]+(?:[ ][{_CAPITALS}][\w'’&-]*)*")
 
 
 @dataclass(frozen=True)
@@ -131,21 +132,23 @@ def loss_at_reading(content: Content, markdown: str, landmarks: Iterable[str]) -
     page = _count_page(content)
     selected, moved = _count_shown(markdown), _count_shown("\n\n".join(landmarks))
     measures = {"page": page.measure, "selected": selected.measure, "moved": moved.measure}
-    return _loss(page, selected + moved).added_to(measures)
+    return loss_between(page, selected + moved).added_to(measures)
 
 
-def loss_at_splitting(reading: dict, selected: str, kept: str, texts: Iterable[str]) -> dict:
-    """Return the loss at reading with what its snippets hold, and what they lost.
+def loss_at_splitting(loss: dict, selected: str, kept: str, texts: Iterable[str]) -> dict:
+    """Return the loss at reading with what the page's snippets hold and what splitting lost.
 
-    `selected` is the page's Markdown, `kept` the same without what the site repeats on its pages and keeps once.
+    `selected` is the page's Markdown, `kept` the same without what the site repeats on its pages and keeps once. `loss`
+    may be of an earlier splitting, as that is kept with it; it is empty for what was no HTML.
     """
+    reading = loss.get("at_reading") or loss or {"selected": _count_shown(selected).measure}
     before, snippets = count_markdown(kept), count_markdown("\n\n".join(texts))
-    loss = _loss(before, snippets).added_to(reading) | {"snippets": snippets.measure}
+    whole = loss_between(before, snippets).added_to(reading) | {"snippets": snippets.measure, "at_reading": reading}
     if kept != selected:
-        moved, shown = reading.get("moved", {}), _count_shown(kept).measure
+        shown, moved = _count_shown(kept).measure, reading.get("moved", {})
         away = {name: count - shown[name] for name, count in _count_shown(selected).measure.items()}
-        loss["moved"] = {name: moved.get(name, 0) + count for name, count in away.items()}
-    return loss
+        whole["moved"] = {name: moved.get(name, 0) + count for name, count in away.items()}
+    return whole
 
 
 def facts_of(text: str) -> Counter[str]:
@@ -153,7 +156,7 @@ def facts_of(text: str) -> Counter[str]:
 
     As they are written, but with plain blanks for others; names are capitalised words that begin no sentence.
     """
-    return count_markdown(text).facts
+    return count_text(text).facts
 
 
 def cells_of(markdown: str) -> Counter[str]:
@@ -164,8 +167,17 @@ def cells_of(markdown: str) -> Counter[str]:
     return Counter(words for row in rows for cell in _CELL_BORDER.split(row) if (words := _words_in(_shown(cell)[0])))
 
 
+@lru_cache(maxsize=2)
 def count_markdown(markdown: str) -> Counted:
-    """Return what stands in the Markdown, where its links lead included."""
+    """Return what stands in the Markdown, where its links lead included.
+
+    The last two are kept: what a page is checked by when it is split is counted again for its report.
+    """
+    return count_text(markdown)
+
+
+def count_text(markdown: str) -> Counted:
+    """Return what stands in a short piece of Markdown, such as a title."""
     shown, codes, targets = _shown(markdown)
     counted = _counted(shown, codes, cells_of(markdown))
     counted.facts.update(target for target in targets if target.startswith(("http", "mailto:", "tel:")))
@@ -185,10 +197,10 @@ def _count_page(content: Content) -> Counted:
 
 def _counted(shown: str, codes: Iterable[str], cells: Counter[str]) -> Counted:
     text = _folded(shown)
-    return Counted(Counter(_WORD.findall(text)), _facts(text, codes), cells, text)
+    return Counted(Counter(WORD.findall(text)), _facts(text, codes), cells, text)
 
 
-def _loss(before: Counted, after: Counted) -> Loss:
+def loss_between(before: Counted, after: Counted) -> Loss:
     """Return what is lost: words by count; facts and cells that stand nowhere, or of which a word is lost.
 
     A fact that is only read in other limits (two names that run together, a cell of a table that was but layout) still
@@ -200,7 +212,7 @@ def _loss(before: Counted, after: Counted) -> Loss:
     facts = [
         fact
         for fact in before.facts - after.facts
-        if not lost_words.keys().isdisjoint(_WORD.findall(fact)) or fact not in after.text
+        if not lost_words.keys().isdisjoint(WORD.findall(fact)) or fact not in after.text
     ]
     cells = before.cells - after.cells if lost_words else Counter()
     lost_cells = sum(count for cell, count in cells.items() if not lost_words.keys().isdisjoint(cell.split()))
@@ -227,7 +239,7 @@ def _folded(text: str) -> str:
 
 
 def _words_in(text: str) -> str:
-    return " ".join(_WORD.findall(_MARKS.sub("", text)))
+    return " ".join(WORD.findall(_MARKS.sub("", text)))
 
 
 def _facts(text: str, codes: Iterable[str]) -> Counter[str]:

@@ -6,11 +6,13 @@ Splitting and embedding run outside of transactions; what they gave replaces the
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from urllib.parse import urlsplit
 
+from crawler.import_llm import ImportLLM
+from crawler.loss import loss_at_splitting
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.repeated import (
@@ -24,10 +26,10 @@ from crawler.repeated import (
     pieces_kept,
     subjects_of,
 )
-from crawler.split import SnippetDraft, split_page
+from crawler.split import SnippetDraft, Split, split_page
+from crawler.splitter import Splitter
 from crawler.titles import bare_site_name, find_site_name, without_site_name
 from models_app.jobs import Lease
-from models_app.llm import LLMError, complete_json, splitter_provider
 from models_app.models import TrainingSnippet
 from models_app.snippets import prepare_sections, replace_page_snippets, retire_pages
 from models_app.tokens import count_tokens
@@ -43,16 +45,9 @@ SHOWN_CHARACTERS = 60
 UNCHANGED = "not anew, as nothing has changed since the last import"
 SPELLING = re.compile(r"https?://(www\.)?")
 
-Splitter = Callable[[list[dict], dict], dict]
-
-
-@dataclass(frozen=True)
-class LLMSplitter:
-    """The LLM that splits large pages, if there is one."""
-
-    name: str = ""
-    window_tokens: int = 8_192
-    ask: Splitter | None = None
+# What the report of a page that was left as it was takes over from the last import's.
+CARRIED = ("checks", "loss", "split_for")
+NO_CHANGE = {"added": 0, "changed": 0, "kept": 0, "removed": 0, "conflicts": 0}
 
 
 @dataclass(frozen=True)
@@ -63,19 +58,19 @@ class SnippetMaker:
     lease: Lease
     repeated: RepeatedBlocks
     site_name: str
-    splitter: LLMSplitter
+    llm: ImportLLM
 
     @classmethod
     def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
         """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
         if job.kind == Import.Kind.FILES:  # which belong to no site that says anything around them
-            return cls(job, lease, RepeatedBlocks(), "", _llm_splitter(job, lease))
+            return cls(job, lease, RepeatedBlocks(), "", ImportLLM(job, lease))
         titles = job.pages.filter(state__in=(State.READ, State.DONE)).values_list("title", flat=True)
         repeated = find_repeated_blocks(page_texts(job, lease))
         elsewhere = _kept_elsewhere(job) if job.kind == Import.Kind.PAGES else []
         kept = blocks_kept(elsewhere)
         known = RepeatedBlocks(repeated.keys | kept.keys)
-        maker = cls(job, lease, known, find_site_name(titles.iterator()), _llm_splitter(job, lease))
+        maker = cls(job, lease, known, find_site_name(titles.iterator()), ImportLLM(job, lease))
         if job.kind == Import.Kind.PAGES:
             maker.keep_further_blocks(RepeatedBlocks(repeated.keys - kept.keys), pieces_kept(elsewhere))
         else:
@@ -117,30 +112,65 @@ class SnippetMaker:
         """Make the page's snippets those of its text now."""
         markdown = page.markdown if page.report.get("selected_by") != "body" else self.repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
-        if self._is_unchanged(page, split_hash):
-            page.report["split"] = UNCHANGED
-            self._finish(page, split_hash=split_hash, snippet_count=self._standing(page).count())
+        last = _last_made(page)
+        if last and self._is_unchanged(page, last, split_hash):
+            self._leave(page, last)
             return
-        drafts, report = self._split(markdown, self._title_of(page), self.splitter.ask, page.url)
-        page.report |= report
-        # A page that the LLM could not split is tried again by the next import, changed or not.
-        is_second_best = self.splitter.ask is not None and report["split"] == "headings"
+        plan = self._plan_of(last)
+        drafts, split = self._split(markdown, self._title_of(page), self.llm.splitter, page.url, plan)
+        self.llm.note(split)
+        page.report |= self._report(page, markdown, split)
         drafts = prepare_sections(self.job.model, page.url, drafts, page.snippet_source)
         vectors = vectors_ahead(self.job.model, page.url, drafts)
         with tenant_atomic():
             self.lease.check()
             replaced = replace_page_snippets(self.job.model, page.url, drafts, page.snippet_source)
             store_vectors(self.job.model, page.url, vectors)
-            count = replaced.standing
-            self._finish(page, split_hash="" if is_second_best else split_hash, snippet_count=count)
+            page.report["snippets"] = {name: getattr(replaced, name) for name in NO_CHANGE}
+            self._finish(
+                page,
+                # A page that the LLM could not split is tried again by the next import, changed or not.
+                split_hash="" if split.has_llm_failed else split_hash,
+                snippet_count=replaced.standing,
+                plan=plan if split.has_llm_failed else split.plan,
+            )
 
-    def _split(self, markdown: str, title: str, ask: Splitter | None, url: str = "") -> tuple[list[SnippetDraft], dict]:
+    def _leave(self, page: Page, last: dict) -> None:
+        """Note that the page's snippets stand as the last import made them."""
+        count = self._standing(page).count()
+        page.report |= {name: last["report"][name] for name in CARRIED if name in last["report"]}
+        page.report |= {"split": UNCHANGED, "snippets": NO_CHANGE | {"kept": count}}
+        self._finish(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
+
+    def _plan_of(self, last: dict | None) -> list[dict]:
+        """Return how the LLM sorted the page the last time, unless that was for other sizes or by another LLM."""
+        is_wanted = last and self.job.kind != Import.Kind.STORED and last["report"].get("split_for") == self._split_for
+        return last["plan"] if is_wanted else []
+
+    @property
+    def _split_for(self) -> str:
+        return f"{self.job.model.split_threshold} {self.llm.name}"
+
+    def _report(self, page: Page, markdown: str, split: Split) -> dict:
+        """Return what the page's report says of its splitting."""
+        texts = [draft.completion for draft in split.drafts]
+        return {
+            "split": split.method,
+            "split_report": split.report,
+            "split_for": self._split_for,
+            "checks": split.checks,
+            "llm": split.usage,
+            "loss": loss_at_splitting(page.report.get("loss") or {}, page.markdown, markdown, texts),
+        }
+
+    def _split(
+        self, markdown: str, title: str, splitter: Splitter | None, url: str = "", plan: list[dict] | None = None
+    ) -> tuple[list[SnippetDraft], Split]:
         """Return the text's drafts, with the source address where that is wanted, and how they were made."""
         citation = f"\n\nSource: {url or self.job.start_url}" if self.job.insert_source_url else ""
         threshold = self.job.model.split_threshold - (count_tokens(citation) if citation else 0)
-        split = split_page(markdown, title, threshold, ask, self.splitter.window_tokens)
-        drafts = [replace(draft, completion=draft.completion + citation) for draft in split.drafts]
-        return drafts, {"split": split.method, "split_report": split.report}
+        split = split_page(markdown, title, threshold, splitter, plan or [])
+        return [replace(draft, completion=draft.completion + citation) for draft in split.drafts], split
 
     def _title_of(self, page: Page) -> str:
         return without_site_name(page.title, self.site_name)
@@ -150,15 +180,14 @@ class SnippetMaker:
             self._title_of(page),
             markdown,
             self.job.model.split_threshold,
-            self.splitter.name,
+            self.llm.name,
             self.job.insert_source_url,
         )
         return sha256("\0".join(map(str, parts)).encode()).hexdigest()
 
-    def _is_unchanged(self, page: Page, split_hash: str) -> bool:
+    def _is_unchanged(self, page: Page, last: dict, split_hash: str) -> bool:
         """Return whether the last import made this page's snippets from the same, and they still stand."""
-        last = _earlier(page).order_by("-job_id").values("split_hash", "snippet_count").first()
-        if last is None or last["split_hash"] != split_hash:
+        if last["split_hash"] != split_hash:
             return False
         # Edited ones that stand alone say that the page was gone: what it says now comes back.
         standing = self._standing(page).exclude(conflict=TrainingSnippet.Conflict.GONE)
@@ -229,20 +258,10 @@ def _earlier(page: Page):
     return Page.objects.filter(job__model=page.job.model_id, job__lt=page.job_id, url=page.url, state=State.DONE)
 
 
-def _llm_splitter(job: Import, lease: Lease) -> LLMSplitter:
-    try:
-        provider = splitter_provider(job.model)
-    except LLMError as error:
-        job.add_note(f"Large pages were split by their headings: {error}")
-        return LLMSplitter()
-    if provider is None:
-        return LLMSplitter()
-
-    def ask(messages: list[dict], schema: dict) -> dict:
-        lease.check()
-        return complete_json(provider, messages, schema)
-
-    return LLMSplitter(provider.llm, provider.context_window, ask)
+def _last_made(page: Page) -> dict | None:
+    """Return what the last import made of the page."""
+    last = _earlier(page).order_by("-job_id")
+    return last.values("split_hash", "snippet_count", "plan", "report").first()
 
 
 def _site_note(blocks: list[SiteBlock]) -> str:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,9 @@ from crawler.convert import plain_words, to_markdown
 from crawler.decode import decode_text
 from crawler.select import select_content
 from crawler.split import split_page
-from crawler.split_headings import blocks_of, sentences_of
+from crawler.split_checks import check_pieces
+from crawler.split_headings import Piece, blocks_of, sentences_of
+from crawler.splitter import Splitter
 from models_app.tokens import count_tokens
 
 PAGE = """\
@@ -53,14 +56,15 @@ def answering(*answers):
     """Return a splitter that gives these answers in turn (an exception is raised), and what it was asked."""
     waiting, asked = list(answers), []
 
-    def splitter(messages, schema):
+    def ask(messages, schema, seconds_left, usage):
         asked.append((messages, schema))
         answer = waiting.pop(0)
         if isinstance(answer, Exception):
             raise answer
+        usage.calls += 1
         return answer
 
-    return splitter, asked
+    return Splitter(ask), asked
 
 
 def sections(*entries):
@@ -78,12 +82,6 @@ def test_a_page_under_the_threshold_is_one_snippet_with_the_pages_title():
 @pytest.mark.parametrize("markdown", ["", " \n\n "])
 def test_an_empty_page_gives_no_snippet(markdown):
     assert split_page(markdown, "Help", 1600).drafts == ()
-
-
-def test_a_page_under_the_threshold_is_not_shown_to_the_llm():
-    splitter, asked = answering()
-    assert split_page(PAGE, "Help", 1600, splitter).method == "one"
-    assert asked == []
 
 
 # --- By headings
@@ -245,6 +243,18 @@ def test_no_letter_of_real_pages_is_lost(shared):
         assert all(tokens(draft) <= 400 for draft in split.drafts)
 
 
+def test_every_split_is_checked_against_the_page():
+    split = split_page(PAGE, "Help", 60)
+    assert split.checks == {"facts": 8, "missing": 0, "invented": 0, "sentences": 11, "uncovered": 0}
+    assert split_page(PAGE, "Help", 1600).checks == split.checks
+
+
+def test_what_a_section_lost_or_made_up_shows_in_the_checks():
+    pieces = [Piece("Is it 7 euros?", PAGE.replace("30 days", "31 days").replace("An order costs 4 euros.", ""))]
+    checks = check_pieces(PAGE, "Help", pieces)
+    assert (checks.missing, checks.invented, checks.uncovered) == (2, 2, 2)
+
+
 # --- By subject
 
 
@@ -288,9 +298,9 @@ def test_a_part_left_out_is_asked_for_once_and_told_which():
 @pytest.mark.parametrize(
     "answer",
     [
-        sections(("What is Solo?", [*range(1, 11)]), ("What is Duo?", [*range(22, 30)])),
-        sections(("What is Solo?", [1, 1, 1, 0, 99, "2", True]), ("What is Duo?", [22, 1])),
-        {"sections": [{"title": "What is Solo?", "parts": [3]}, "junk", {"title": 7, "parts": [20]}, {"parts": "x"}]},
+        sections(("What is Solo?", [*range(1, 16)]), ("What is Duo?", [*range(22, 30)])),
+        sections(("What is Solo?", [1, 1, *range(2, 20), 0, 99, "2", True]), ("What is Duo?", [22, 1, 23])),
+        {"sections": [{"title": "What is Solo?", "parts": [*range(3, 30)]}, "junk", {"title": 7, "parts": [2]}, {}]},
     ],
 )
 def test_a_part_left_out_twice_is_added_beside_the_part_before_it(answer):
@@ -299,11 +309,12 @@ def test_a_part_left_out_twice_is_added_beside_the_part_before_it(answer):
     assert len(asked) == 2
     assert split.method == "llm"
     assert "left out" in split.report
-    assert letters("".join(texts(split))) == letters(PLANS)
+    assert sorted(letters("".join(texts(split)))) == sorted(letters(PLANS))
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"sections": []}, {"sections": "x"}, [], None, "text", TimeoutError("too slow")]
+    "answer",
+    [{}, {"sections": []}, {"sections": "x"}, [], None, "text", TimeoutError("too slow"), sections(("Plans?", [1, 2]))],
 )
 def test_without_a_usable_answer_the_headings_split_the_page_and_the_report_says_so(answer):
     splitter, _ = answering(answer, answer)
@@ -311,23 +322,50 @@ def test_without_a_usable_answer_the_headings_split_the_page_and_the_report_says
     assert split.method == "headings"
     assert split.drafts == split_page(PLANS, "Plans", 120).drafts
     assert "LLM" in split.report
+    assert split.has_llm_failed
+
+
+def test_what_asking_again_does_not_mend_is_mended_here():
+    half_right = sections(("What is Solo?", [*range(1, 22)]), ("Is Duo 8 euros?", [*range(23, 43)]))
+    splitter, _ = answering(half_right, TimeoutError("too slow"))
+    split = split_page(PLANS, "Plans", 120, splitter)
+    assert split.method == "llm"
+    assert set(titles(split)) == {"What is Solo?", "Plans"}
+    assert all(said in split.report for said in ("too slow", "left out 1 parts", "were replaced: 1"))
+    assert letters("".join(texts(split))) == letters(PLANS)
+
+
+def test_a_page_has_one_deadline_over_all_that_is_asked_about_it():
+    left = []
+
+    def ask(messages, schema, seconds_left, usage):
+        left.append(seconds_left)
+        time.sleep(0.06)
+        return sections(("Plans?", [1]))
+
+    split = split_page(PLANS, "Plans", 120, Splitter(ask, page_seconds=0.05))
+    assert len(left) == 1
+    assert left[0] <= 0.05
+    assert (split.method, split.has_llm_failed) == ("headings", True)
 
 
 def test_a_title_may_not_say_a_number_that_its_section_does_not():
     parts = [*range(1, 22)], [*range(22, 43)]
-    splitter, _ = answering(sections(("Is Solo 3 euros?", parts[0]), ("Is Duo 5 euros or ann@acme.example?", parts[1])))
+    lying = sections(("Is Solo 3 euros?", parts[0]), ("Is Duo 5 euros or ann@acme.example?", parts[1]))
+    splitter, asked = answering(lying, lying)
     assert list(dict.fromkeys(titles(split_page(PLANS, "Plans", 120, splitter)))) == ["Is Solo 3 euros?", "Plans"]
+    assert "“Is Duo 5 euros or ann@acme.example?” says ann@acme.example, 5 euros" in asked[1][0][-1]["content"]
 
 
 def test_a_page_larger_than_the_window_goes_to_the_llm_in_parts():
     shown = []
 
-    def splitter(messages, schema):
+    def ask(messages, schema, seconds_left, usage):
         count = schema["properties"]["sections"]["items"]["properties"]["parts"]["items"]["maximum"]
         shown.append(count_tokens(messages[1]["content"]))
         return sections(("Which plans are there?", [*range(1, count + 1)]))
 
-    split = split_page(PLANS * 5, "Plans", 300, splitter, window_tokens=500)
+    split = split_page(PLANS * 5, "Plans", 300, Splitter(ask, window_tokens=500))
     assert len(shown) > 1
     assert max(shown) < 400
     assert letters("".join(texts(split))) == letters(PLANS * 5)

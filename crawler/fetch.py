@@ -5,7 +5,6 @@ to the crawl that of the caller's `is_followable`.
 """
 
 import contextlib
-import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionErro
 
 from crawler.deadline import Deadline
 from crawler.decode import DOCUMENT_KINDS, SNIFF_BYTES, TEXT_KINDS, ZIPPED_KINDS, decode_text, sniff_kind
+from crawler.hops import looks_like_login, refresh_target
 from crawler.transport import CrawlSession, GuardedAdapter
 from tenants.addresses import AddressPolicy, AddressRefused, crawler_policy, refuse_url
 
@@ -31,10 +31,6 @@ TRANSIENT_REASONS = frozenset({"connection", "connection lost"}) | {f"status {st
 NETWORK_REASONS = frozenset({"timeout", "dns", "connection", "connection lost"})
 LOGIN_REQUIRED = "login required"
 LOGIN_STATUSES = frozenset({401, 403})
-LOGIN_SEGMENT = re.compile(
-    r"(wp-)?(log|sign)[-_]?(in|on)(\.(php|html?|aspx?|jsp|do))?|sso|saml2?|oauth2?|openid-connect", re.I
-)
-LOGIN_HOST = re.compile(r"(login|signin|sso|auth|accounts|idp)\.", re.I)
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 NOT_MODIFIED = 304
 # A longer validator than this is not kept: it costs more than the fetch it saves.
@@ -221,7 +217,8 @@ class WebClient:
                     return _unchanged_page(url, response, known)
                 _refuse_status(url, response)
                 body, kind = self._read_body(url, response, wanted)
-                return _page(url, response, body, kind)
+                page = _page(url, response, body, kind)
+                return (kind == "html" and refresh_target(page.text, url, response.headers.get("Refresh", ""))) or page
 
     def _read_body(self, url: str, response: requests.Response, wanted: Wanted) -> tuple[bytes, str]:
         """Read up to the limit in decoded bytes; stop at once where kind or size are not wanted."""
@@ -289,17 +286,11 @@ def _wanted_kind(url: str, start: bytes, content_type: str, wanted: Wanted, is_w
 
 
 def _refuse_hop(url: str, target: str, is_followable: IsFollowable) -> None:
-    if _looks_like_login(target) and not _looks_like_login(url):
+    if looks_like_login(target) and not looks_like_login(url):
         raise FetchError(target, LOGIN_REQUIRED, f"{url} asks to log in, at {target}")
     refusal = is_followable(target)
     if refusal:
         raise FetchError(target, refusal, f"{url} redirects to {target}: {refusal}")
-
-
-def _looks_like_login(url: str) -> bool:
-    parts = urlsplit(url)
-    last_segment = parts.path.rstrip("/").rpartition("/")[2]
-    return bool(LOGIN_SEGMENT.fullmatch(last_segment) or LOGIN_HOST.match(parts.netloc))
 
 
 def _refuse_status(url: str, response: requests.Response) -> None:

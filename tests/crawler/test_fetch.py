@@ -557,3 +557,22 @@ def test_cookies_of_one_crawl_are_unknown_to_another(naps):
             with WebClient(ON_LOOPBACK, sleep=naps) as client:
                 client.fetch(site.url(), follow)
     assert all("cookie" not in asked.headers for asked in site.requests)
+
+
+def refreshing(target: str) -> str:
+    return f'<!doctype html><title>Moved</title><meta http-equiv="refresh" content="0; url={target}"><p>Moved'
+
+
+def test_a_page_that_sends_on_at_once_is_a_redirect(client):
+    paths = {
+        "/": refreshing("/en/"),
+        "/en/": page("home"),
+        "/out": refreshing("https://elsewhere.test/"),
+        "/round": refreshing("/again"),
+        "/again": Answer("<p>again", headers={"Refresh": "0; url=/round"}),
+    }
+    with Website(paths) as site:
+        fetched = client.fetch(site.url(), follow)
+        assert (fetched.final_url, fetched.redirects) == (site.url("/en/"), (site.url("/en/"),))
+        assert reason_of(client, site.url("/out"), lambda target: "out of scope") == "out of scope"
+        assert reason_of(client, site.url("/round")) == "too many redirects"

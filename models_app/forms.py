@@ -102,6 +102,13 @@ class SnippetForm(forms.ModelForm):
             "uri": forms.TextInput(attrs={"inputmode": "url"}),
         }
 
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        if self.instance.pk and self.instance.source != TrainingSnippet.Source.MANUAL:
+            self.fields["uri"].disabled = True
+            self.fields["uri"].label = "Comes from"
+            self.fields["uri"].help_text = "The next import compares the snippet with what is there."
+
     def clean_prompt(self):
         return " ".join(self.cleaned_data["prompt"].split())
 
@@ -114,6 +121,8 @@ class SnippetForm(forms.ModelForm):
 
     def clean_uri(self):
         uri = self.cleaned_data["uri"].strip()
+        if self.fields["uri"].disabled:
+            return uri  # it may be the name of a file
         if uri and not uri.lower().startswith(("http://", "https://")):
             raise ValidationError("A page's address begins with http:// or https://.")
         return uri

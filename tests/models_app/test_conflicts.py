@@ -1,5 +1,8 @@
 """An owner's edit against its page: it survives, is asked about when the page changes, and ends when both agree."""
 
+from collections import Counter
+from random import Random
+
 import pytest
 
 from models_app import index, snippets
@@ -261,3 +264,43 @@ class TestRecognising:
         assert replace_page_snippets(support, URL, others) == Replaced(added=150, removed=150)
         same_title = [Draft("", f"Other {number}") for number in range(150)]
         assert replace_page_snippets(support, URL, same_title) == Replaced(added=150, removed=150)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_happens_each_section_has_one_row_and_no_words_of_the_owner_are_lost(support, seed):
+    chance = Random(seed)
+    words = [f"w{number}" for number in range(6)]
+
+    def draft() -> Draft:
+        return Draft(chance.choice(["", "Lamp", "Chair", "Shelf"]), " ".join(chance.choices(words, k=4)))
+
+    page = [draft() for _ in range(4)]
+    for _ in range(25):
+        page = [draft() if chance.random() < 0.3 else section for section in page if chance.random() < 0.9]
+        page += [draft() for _ in range(chance.randrange(2))]
+        chance.shuffle(page)
+        before = {row.pk: texts(row) for row in support.snippets.filter(is_edited=True)}
+        replaced = replace_page_snippets(support, URL, page)
+        standing = list(support.snippets.filter(uri=URL))
+        assert {row.pk: texts(row) for row in standing if row.pk in before} == before
+        said = Counter(saying(row) for row in standing if row.conflict != Conflict.GONE)
+        assert said == Counter(map(texts, page))
+        assert replaced.standing == len(standing)
+        assert all(row.is_edited for row in standing if row.conflict)
+        assert replace_page_snippets(support, URL, page) == Replaced(kept=len(page), protected=replaced.protected), (
+            "a second time nothing changes"
+        )
+        for row in chance.sample(standing, min(2, len(standing))):
+            row.refresh_from_db()
+            if row.conflict:
+                snippets.resolve(row, chance.choice(list(snippets.Choice)), *texts(draft()))
+            else:
+                snippets.edit(row, *texts(draft()), URL)
+        support.snippets.filter(source="manual").update(uri="elsewhere")
+
+
+def saying(row) -> tuple:
+    """What the page says where this row stands."""
+    if row.conflict == Conflict.CHANGED:
+        return row.new_prompt, row.new_completion
+    return source(row) if row.is_edited else texts(row)

@@ -315,6 +315,16 @@ def test_saving_an_unchanged_snippet_edits_nothing(support, ann_browser):
     assert (snippet.completion, snippet.is_edited) == (text, False)
 
 
+@pytest.mark.parametrize(("source", "uri"), [("crawl", "https://acme.test/a"), ("upload", "prices.csv")])
+def test_an_edit_leaves_a_snippet_with_what_it_comes_from(support, ann_browser, source, uri):
+    """Else the next import would not find it, and bring its text a second time."""
+    snippet = snippets.add(support, "Title", "Text.", uri, source=source)
+    sent = {"prompt": "Title", "completion": "Another text.", "uri": "https://acme.test/elsewhere"}
+    assert ann_browser.post(address("snippet_edit", snippet.pk), sent, headers=HTMX).status_code == 204
+    snippet.refresh_from_db()
+    assert (snippet.completion, snippet.uri, snippet.is_edited) == ("Another text.", uri, True)
+
+
 def test_tokens_are_counted_while_typing(support, ann_browser):
     sent = {"prompt": "Title", "completion": "word " * 3_000}
     page = ann_browser.post(address("snippet_tokens"), sent, headers=HTMX).content.decode()

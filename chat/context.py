@@ -33,7 +33,7 @@ class PackedHit:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a part of the context comes from; the url is empty for a snippet written by hand."""
+    """Where a part of the context comes from; the url is empty for a snippet written by hand or from a file."""
 
     rank: int
     title: str
@@ -62,8 +62,14 @@ class Context:
 def sources_of(hits: Iterable[RetrievedSnippet]) -> tuple[Source, ...]:
     """Return where the hits come from, best first; what several share is named once."""
     ranked = sorted(hits, key=lambda hit: hit.rank)
-    first = {(hit.title, hit.uri): hit.rank for hit in reversed(ranked)}
+    first = {(_named(hit), hit.address): hit.rank for hit in reversed(ranked)}
     return tuple(sorted((Source(rank, *place) for place, rank in first.items()), key=lambda source: source.rank))
+
+
+def _named(hit: RetrievedSnippet) -> str:
+    """Return the title, with the name of the file where that says more than an address would."""
+    is_of_file = hit.uri and not hit.address
+    return f"{hit.title} ({hit.uri})".strip() if is_of_file else hit.title
 
 
 def get_context(

@@ -137,7 +137,7 @@ def _quote(candidate: _Candidate, weights: dict[str, float]) -> Quote:
 
 def _link(hit: RetrievedSnippet) -> str:
     title = re.sub(r"([\\\[\]*_`<>])", r"\\\1", hit.title.strip() or hit.uri)
-    if not hit.uri:
+    if not hit.address:
         return title
-    target = f"<{hit.uri}>" if re.search(r"[\s()]", hit.uri) else hit.uri
+    target = f"<{hit.address}>" if re.search(r"[\s()]", hit.address) else hit.address
     return f"[{title}]({target})"

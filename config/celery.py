@@ -79,13 +79,14 @@ class LookForJobs(bootsteps.StartStopStep):
     terminate = stop
 
     def _look_repeatedly(self):
-        from crawler.tasks import start_due_imports, take_up_abandoned_jobs
+        from crawler.tasks import forget_old_uploads, start_due_imports, take_up_abandoned_jobs
         from models_app.tasks import rebuild_outdated_indexes
 
         _try(rebuild_outdated_indexes)
         while not self._ended.is_set():
             _try(start_due_imports)
             _try(take_up_abandoned_jobs)
+            _try(forget_old_uploads)
             if _is_orphan():
                 os.kill(os.getpid(), signal.SIGTERM)
             self._ended.wait(settings.SITEWISE_LEASE_SECONDS)

@@ -5,7 +5,7 @@ import time
 from django.db import models
 
 from models_app.jobs import Job
-from models_app.models import MLModel, TrainingSnippet
+from models_app.models import MLModel, TrainingSnippet, is_web_address
 
 MAX_NOTES = 50
 URL_LENGTH = 2_000
@@ -162,8 +162,7 @@ class Page(models.Model):
     @property
     def snippet_source(self) -> str:
         """What its snippets say of where they come from: a file's name is no address, so that no crawl retires them."""
-        is_address = self.url.startswith(("http://", "https://"))
-        return TrainingSnippet.Source.CRAWL if is_address else TrainingSnippet.Source.UPLOAD
+        return TrainingSnippet.Source.CRAWL if is_web_address(self.url) else TrainingSnippet.Source.UPLOAD
 
     def note_failure(self, reason: str, message: str) -> None:
         """Record why the page was not imported; what an earlier import made of it stands."""

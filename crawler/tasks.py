@@ -10,6 +10,7 @@ from django.utils import timezone
 from crawler.crawl import ImportRunning, import_site, start_import
 from crawler.models import Import
 from crawler.site import SiteUnreachable
+from crawler.upload import forget_stale_uploads
 from models_app.jobs import perform, send_message
 from models_app.lease import note_waiting_jobs
 from models_app.models import MLModel, Vectorising
@@ -43,6 +44,15 @@ def take_up_abandoned_jobs() -> int:
         send_message(*message)
     note_waiting_jobs(len(found))
     return len(found)
+
+
+def forget_old_uploads() -> int:
+    """Delete the files whose preview nobody has confirmed for a day, in all tenants; returns how many."""
+    count = 0
+    for tenant in ready_tenants():
+        with suppress(StoreNotReady), activated(tenant):
+            count += forget_stale_uploads()
+    return count
 
 
 def start_due_imports() -> int:

@@ -9,8 +9,14 @@ from models_app.jobs import Job
 from tenants import secrets
 from tenants.models import refuse_unprintable
 
+WEB_SCHEMES = ("http://", "https://")
 SPLIT_SHARE = 0.8  # of Max context tokens: a page below it is one snippet (product rule)
 LOCAL_EMBEDDING = "multilingual-e5-small"
+
+
+def is_web_address(uri: str) -> bool:
+    """Return whether a snippet's uri can be opened; else it is a file's name, and must not become a link."""
+    return uri.lower().startswith(WEB_SCHEMES)
 
 
 class Retrieval(models.TextChoices):

@@ -11,7 +11,7 @@ import numpy as np
 from models_app import index
 from models_app.embedder import EmbeddingError, calibrate, embed_question, raw_cutoff, space_of
 from models_app.index import IndexHit, IndexQuestion
-from models_app.models import MLModel, Retrieval, TrainingSnippet
+from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
 from models_app.terms import question_terms
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,11 @@ class RetrievedSnippet:
     distance: float | None  # 1 - calibrated cosine: what the threshold is compared with
     fused_score: float | None
     source: str = TrainingSnippet.Source.MANUAL.value  # where the snippet comes from: a page, the site around its pages
+
+    @property
+    def address(self) -> str:
+        """Where it can be read; empty for what comes from a file, whose name its uri is, or was written by hand."""
+        return self.uri if is_web_address(self.uri) else ""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from models_app.markdown import plain_text, render_markdown
+from models_app.models import is_web_address
 from models_app.terms import index_terms, question_terms
 
 WORD = re.compile(r"(\w(?:[\w.'’-]*\w)?)")
@@ -19,6 +20,7 @@ LONGEST_SEARCHED = 20_000
 register = template.Library()
 register.filter("markdown", render_markdown)
 register.filter("plain_text", plain_text)
+register.filter("is_web_address", is_web_address)
 
 
 @register.filter

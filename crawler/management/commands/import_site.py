@@ -71,21 +71,22 @@ class Command(ReportingCommand):
             try:
                 # One transaction: what is refused leaves no new model behind, and no worker is quicker than this one.
                 with tenant_atomic():
-                    model = _model(model_slug, retrieval)
+                    model = model_named(model_slug, retrieval)
                     if options["split_again"]:
                         chosen = split_options(model)
                     self.job = Import.take(new_import(model, **chosen).pk)
             except (ImportRunning, NothingToImport, SiteUnreachable) as error:
                 raise CommandError(str(error)) from error
             started = time.monotonic()
-            _perform(self.job)
-            return {"target": target, **_report(self.job, time.monotonic() - started)}
+            perform_watched(self.job)
+            return {"target": target, **report_of(self.job, time.monotonic() - started)}
 
     def as_text(self, report):
         return _as_text(report)
 
 
-def _perform(job: Import) -> None:
+def perform_watched(job: Import) -> None:
+    """Do the import in this process, with bars of its progress where somebody watches."""
     bars = _Bars()
     try:
         perform_taken(job, partial(import_site, watch=bars.show))
@@ -95,7 +96,7 @@ def _perform(job: Import) -> None:
         bars.close()
 
 
-def _model(slug: str, retrieval: str | None) -> MLModel:
+def model_named(slug: str, retrieval: str | None) -> MLModel:
     """Return the model of this slug, made with the defaults if there is none; raises CommandError."""
     model = MLModel.objects.filter(slug=slug).first()
     if model is None:
@@ -185,7 +186,8 @@ class _Bars:
             self._bar.close()
 
 
-def _report(job: Import, seconds: float) -> dict:
+def report_of(job: Import, seconds: float) -> dict:
+    """Return all there is to say of an import that has ended."""
     with_vector, snippets = vector_counts(job.model)
     return {
         "state": job.state,

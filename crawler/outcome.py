@@ -107,7 +107,10 @@ def _compare(job: Import, pages: list[Page]) -> None:
         spent = before["report"].get("llm_saved") or before["report"].get("llm")
         if page.report.get("split") == UNCHANGED and spent:
             page.report["llm_saved"] = spent
-    Page.objects.bulk_update(done.values(), ["change", "report"], batch_size=BATCH // 5)
+            page.save(update_fields=["report"])
+    for change in (Change.NEW, Change.CHANGED, Change.SAME):
+        marked = [page.pk for page in done.values() if page.change == change]
+        Page.objects.filter(pk__in=marked).update(change=change)
 
 
 def _earlier_pages(job: Import, urls: list[str]) -> dict[str, dict]:

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from urllib.parse import urlsplit
 
@@ -112,7 +113,7 @@ class SnippetMaker:
         """Make the page's snippets those of its text now."""
         markdown = page.markdown if page.report.get("selected_by") != "body" else self.repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
-        last = _last_made(page)
+        last = _last_made(page) if self.has_earlier else None
         if last and self._is_unchanged(page, last, split_hash):
             self._leave(page, last)
             return
@@ -140,7 +141,9 @@ class SnippetMaker:
         count = self._standing(page).count()
         page.report |= {name: last["report"][name] for name in CARRIED if name in last["report"]}
         page.report |= {"split": UNCHANGED, "snippets": NO_CHANGE | {"kept": count}}
-        self._finish(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
+        with tenant_atomic():
+            self.lease.check()
+            self._finish(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
 
     def _plan_of(self, last: dict | None) -> list[dict]:
         """Return how the LLM sorted the page the last time, unless that was for other sizes or by another LLM."""
@@ -197,11 +200,15 @@ class SnippetMaker:
         return self.job.model.snippets.filter(uri=page.url, source=page.snippet_source)
 
     def _finish(self, page: Page, **fields) -> None:
-        """Note that the page is done; of earlier imports only the report is kept, the text is this one's."""
-        with tenant_atomic():
-            self.lease.check()
-            Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
+        """Note, in a transaction, that the page is done; of earlier imports only the report is kept, not the text."""
+        Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
+        if self.has_earlier:
             _earlier(page).update(markdown="", landmarks=[], source=b"")
+
+    @cached_property
+    def has_earlier(self) -> bool:
+        """Whether the model has been imported before: a first import need not look for each page."""
+        return Import.objects.filter(model=self.job.model_id, pk__lt=self.job.pk).exists()
 
 
 def _own_addresses(job: Import) -> list[str]:

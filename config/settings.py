@@ -51,16 +51,17 @@ def _own_address(value):
         raise ValidationError("more than scheme, host and port: Sitewise needs a host of its own")
 
 
-def _contact(value):
-    if "@" in value and not value.lower().startswith(("http://", "https://")):
-        validate.Email(error="not an e-mail address such as webmaster@example.com")(value)
-    else:
-        _web_address(value)
-
-
 def _header_text(value):
     if not value.isascii() or not value.isprintable():
         raise ValidationError("holds characters that cannot be sent in a header")
+
+
+def _contact(value):
+    _header_text(value)
+    if "@" in value and "//" not in value:
+        validate.Email(error="not an e-mail address such as webmaster@example.com")(value)
+    else:
+        _web_address(value)
 
 
 def _broker_address(value):
@@ -186,7 +187,7 @@ SITEWISE_PROVIDER_HOSTS = frozenset(
 # --- Crawling ------------------------------------------------------------------------------------
 SITEWISE_ALLOW_LOOPBACK = _switch("SITEWISE_ALLOW_LOOPBACK", False)
 # Whom a site's owner may turn to: an e-mail address is sent as From, a web address in the User-Agent's comment.
-_crawl_contact = _text("SITEWISE_CRAWL_CONTACT", "", "an e-mail address or a web address", _contact).strip()
+_crawl_contact = _text("SITEWISE_CRAWL_CONTACT", "", "an e-mail address or a web address", _contact)
 _crawl_web_contact = "" if "@" in _crawl_contact and "//" not in _crawl_contact else _crawl_contact
 SITEWISE_CRAWL_EMAIL = "" if _crawl_web_contact else _crawl_contact
 SITEWISE_CRAWL_USER_AGENT = _text(

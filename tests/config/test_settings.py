@@ -20,6 +20,7 @@ SHOWN = [
     *("SESSION_COOKIE_SAMESITE", "SECURE_PROXY_SSL_HEADER", "SECURE_HSTS_SECONDS", "ALLAUTH_TRUSTED_PROXY_COUNT"),
     *("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "EMAIL_USE_TLS", "EMAIL_TIMEOUT", "DEFAULT_FROM_EMAIL"),
     *("SECRET_KEY", "SITEWISE_URL", "SITEWISE_PROVIDER_HOSTS", "SITEWISE_ALLOW_LOOPBACK", "CELERY_BROKER_URL", "DEBUG"),
+    *("SITEWISE_CRAWL_USER_AGENT", "SITEWISE_CRAWL_EMAIL"),
 ]
 SHOW = (
     "import json; from django.conf import settings; "
@@ -98,6 +99,22 @@ def test_mail_goes_where_its_address_says(tmp_path):
     assert settings["EMAIL_TIMEOUT"] > 0
 
 
+@pytest.mark.parametrize(
+    ("variables", "user_agent", "email"),
+    [
+        ({}, "Sitewise/0.1.0 (+https://chat.example.com)", ""),
+        ({"CONTACT": "ann@acme.test"}, "Sitewise/0.1.0 (+https://chat.example.com)", "ann@acme.test"),
+        ({"CONTACT": "https://acme.test/bot"}, "Sitewise/0.1.0 (+https://acme.test/bot)", ""),
+        ({"CONTACT": "https://acme.test/@bot", "USER_AGENT": "Bot/1"}, "Bot/1 (+https://acme.test/@bot)", ""),
+        ({"USER_AGENT": "Bot/1 (ours)"}, "Bot/1 (ours)", ""),
+    ],
+)
+def test_the_crawler_says_whom_to_turn_to(tmp_path, variables, user_agent, email):
+    named = {f"SITEWISE_CRAWL_{name}": value for name, value in variables.items()}
+    settings = settings_with(tmp_path, SITEWISE_URL="https://chat.example.com", **named)
+    assert (settings["SITEWISE_CRAWL_USER_AGENT"], settings["SITEWISE_CRAWL_EMAIL"]) == (user_agent, email)
+
+
 def test_the_secret_is_made_once_and_kept_from_others(tmp_path):
     first, second = settings_with(tmp_path), settings_with(tmp_path)
     assert first["SECRET_KEY"] == second["SECRET_KEY"] and len(first["SECRET_KEY"]) >= 50
@@ -152,6 +169,10 @@ def test_provider_hosts_are_a_list_of_names(tmp_path):
         ("SITEWISE_SNIPPET_QUOTA", "-3", "a number of at least 1"),
         ("SITEWISE_FETCH_TIMEOUT_SECONDS", "nan", "a number of at least 1"),
         ("SITEWISE_CRAWL_DELAY_SECONDS", "-1", "a number of at least 0"),
+        ("SITEWISE_CRAWL_CONTACT", "ann@", "an e-mail address or a web address"),
+        ("SITEWISE_CRAWL_CONTACT", "acme.test/bot", "an e-mail address or a web address"),
+        ("SITEWISE_CRAWL_CONTACT", "https://acme.test/\nX-Other: 1", "an e-mail address or a web address"),
+        ("SITEWISE_CRAWL_USER_AGENT", "Bot\n/1", "a name such as AcmeBot/1.0"),
         ("SITEWISE_EMAIL_URL", "mail.test:25", "submission://user:password@host:587"),
         ("SITEWISE_EMAIL_URL", "smtp://mail.test:port", "submission://user:password@host:587"),
         ("SITEWISE_LLM_URL", "localhost:8080", "https://example.com"),

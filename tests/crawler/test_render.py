@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from crawler.crawl import import_site, new_import
 from crawler.fetch import WebClient
+from crawler.models import Import
 from crawler.render import Renderer, RenderError, find_chromium, is_available
+from models_app.jobs import perform_taken
+from models_app.models import Retrieval
 from tenants.addresses import AddressPolicy
 from tests.conftest import needs
-from tests.fakes.website import Answer, Website, redirect
+from tests.fakes.website import Answer, Website, page, redirect
 
 JSON = "application/json"
 SCRIPT = "text/javascript"
@@ -153,7 +157,7 @@ def test_the_browser_itself_has_no_network(renderer, listener):
     """No sockets, no calls, no prefetching, no workers, no frames, no images: not even to loopback."""
     port, received = listener
     at = f"127.0.0.1:{port}"
-    page = f"""<!doctype html><link rel=dns-prefetch href="//{at}"><link rel=preconnect href="http://{at}">
+    markup = f"""<!doctype html><link rel=dns-prefetch href="//{at}"><link rel=preconnect href="http://{at}">
     <link rel=prefetch href="http://{at}/a"><link rel=prerender href="http://{at}/b">
     <link rel=icon href="http://{at}/i"><link rel=manifest href="http://{at}/m"><img src="http://{at}/c">
     <iframe src="http://{at}/d"></iframe><video src="http://{at}/v"></video><object data="http://{at}/o"></object>
@@ -172,7 +176,7 @@ def test_the_browser_itself_has_no_network(renderer, listener):
     for (const each of trying) {{ try {{ each() }} catch (error) {{ }} }}
     setTimeout(() => show('tried all'), 300);
     </script>"""
-    html, site = drawn(renderer, {"/": page, "/worker.js": Answer("fetch('/x')", content_type=SCRIPT)})
+    html, site = drawn(renderer, {"/": markup, "/worker.js": Answer("fetch('/x')", content_type=SCRIPT)})
     assert "tried all " in html
     assert received == []
     assert site.asked_paths == ["/"]
@@ -214,11 +218,15 @@ def test_a_page_that_grows_without_end_is_refused(renderer):
 
 @pytest.mark.parametrize(
     "away",
-    ["location.href = '/elsewhere'", "location.reload()", "setTimeout(() => location.replace('/elsewhere'), 100)"],
+    [
+        "location.href = '/elsewhere'",
+        "location.reload()",
+        "setTimeout(() => location.replace('/elsewhere'), 100)",
+        "document.head.innerHTML = '<meta http-equiv=refresh content=\"0;url=/elsewhere\">'",
+    ],
 )
 def test_scripts_do_not_lead_the_page_elsewhere(renderer, away):
-    refresh = '<meta http-equiv=refresh content="0;url=/elsewhere">'
-    html, site = drawn(renderer, {"/": shell(SHOW, f"show('still here'); {away}") + refresh, "/elsewhere": "<p>else"})
+    html, site = drawn(renderer, {"/": shell(SHOW, f"show('still here'); {away}"), "/elsewhere": "<p>else"})
     assert '<div id="app">still here </div>' in html
     assert site.asked_paths == ["/"]
 
@@ -267,3 +275,31 @@ def test_without_a_browser_the_way_to_one_is_said(client, settings, monkeypatch)
     with Renderer(client) as renderer, pytest.raises(RenderError) as failure:
         renderer.render("http://ex.test/", follow)
     assert ".[render]" in failure.value.message
+
+
+APP = {
+    "/": '<!doctype html><title>App</title><div id="root"></div><script src="/app.js"></script>',
+    "/app.js": Answer(
+        "fetch('/texts').then(said => said.text()).then(text => {"
+        " document.getElementById('root').innerHTML = `<main><h1>Hours</h1><p>${text}</p><a href='/two'>two</a></main>`"
+        "});",
+        content_type=SCRIPT,
+    ),
+    "/texts": Answer("We open at nine and close at five on every day of the week.", content_type="text/plain"),
+    "/two": page("A page that needs no scripts at all, and is not drawn."),
+}
+
+
+@pytest.mark.django_db
+def test_an_import_draws_the_pages_that_are_empty_without_scripts(support):
+    needs(is_available(), "a browser (Debian's package chromium)")
+    support.retrieval = Retrieval.KEYWORD
+    support.save()
+    with Website(APP) as site:
+        job = Import.take(new_import(support, site.url("/"), renders_scripts=True).pk)
+        perform_taken(job, import_site)
+        assert site.asked("/app.js") == 1
+    texts = list(support.snippets.values_list("completion", flat=True))
+    assert any("open at nine and close at five" in text for text in texts)
+    assert any("needs no scripts at all" in text for text in texts)
+    assert {page.report.get("rendered", False) for page in job.pages.all()} == {True, False}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from markdown_it import MarkdownIt
 
@@ -73,7 +74,7 @@ def _dissolved(blocks: Iterable[Block]) -> Iterator[Block]:
             continue
         yield from _dissolved(block.before)
         if not is_layout(block):
-            yield block
+            yield replace(block, before=())
             continue
         for row in block.rows:
             for cell in row:

@@ -111,7 +111,7 @@ def _what_is_zipped(body: bytes) -> str:
     try:
         with zipfile.ZipFile(BytesIO(body)) as package:
             names = set(package.namelist())
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, OSError):
         return "is damaged: its end is missing, or it is no file of this kind"
     if {"mimetype", "content.xml"} <= names:
         return "is an OpenDocument file. Save it as .docx, .pptx, .xlsx or PDF"

@@ -4,18 +4,24 @@ How the lines become paragraphs and headings stands in pdf_layout.py.
 """
 
 import ctypes
+import re
 from collections import defaultdict
+from itertools import pairwise
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
 
-from crawler.pdf_layout import Line, Outline, PdfPage, to_html
+from crawler.pdf_layout import Outline, to_html
+from crawler.pdf_lines import Cell, Line, PdfPage, joined
 from crawler.reading import DocumentUnreadable, Extent, Reading
 
 MAX_PAGES = 3_000
 PREVIEW_PAGES = 20
 MAX_OUTLINE_ENTRIES = 5_000
 NAMED_PAGES = 10
+CELL_GAP = 1.0  # of the letters' size: wider than any blank of justified text
+
+_MARK = re.compile(r"\s*(?:\W|\(?\w{1,3}[.)]|\d+(?:\.\d+)*\.?)\s*$")  # of a list or a numbered heading
 
 # PDFium writes one of these for a hyphen that breaks a word at the line's end, and leaves the line's end out.
 _BREAKING_HYPHENS = {"\x02", "\ufffe"}
@@ -67,7 +73,10 @@ def _read_lines(text_page: pdfium.PdfTextPage) -> list[Line]:
         is_broken = end < count and characters[end] in _BREAKING_HYPHENS
         if end == count or is_broken or characters[end] in ("\r", "\n"):
             if line := _line(text_page, characters, start, end, is_broken):
-                lines.append(line)
+                one = joined(lines[-1], line) if lines else None
+                if one:
+                    lines.pop()
+                lines.append(one or line)
             start = end + 1
     return lines
 
@@ -82,20 +91,46 @@ def _line(text_page: pdfium.PdfTextPage, characters: list[str], start: int, end:
     inked = [index for index in range(start, end) if characters[index] and not characters[index].isspace()]
     if not inked:
         return None
-    text = " ".join("".join(characters[start:end]).replace(_SOFT_HYPHEN, "").split())
     # The middle one for the size: a line may begin with a small or a raised sign.
-    first, middle, last = (_box(text_page, index) for index in (inked[0], inked[len(inked) // 2], inked[-1]))
-    size = raw.FPDFText_GetFontSize(text_page, inked[len(inked) // 2])
+    middle = inked[len(inked) // 2]
+    _, box_bottom, _, top = _box(text_page, middle)
+    size = raw.FPDFText_GetFontSize(text_page, middle)
+    # Some files draw every letter at size 1 and scale it: then its height says more.
+    size = round(size if size > 2 else top - box_bottom, 1)
+    cells = _cells(text_page, characters, inked, size)
+    text = " ".join(cell.text for cell in cells)
     return Line(
         text=f"{text}-" if is_broken else text,
-        left=min(first[0], last[0]),
-        right=max(first[2], last[2]),
-        bottom=min(first[1], middle[1]),
-        top=max(first[3], middle[3]),
-        # Some files draw every letter at size 1 and scale it: then its height says more.
-        size=round(size if size > 2 else middle[3] - middle[1], 1),
+        left=min(cell.left for cell in cells),
+        right=max(cell.right for cell in cells),
+        bottom=_baseline(text_page, middle),
+        top=top,
+        size=size,
         is_broken=is_broken,
+        cells=cells,
     )
+
+
+def _cells(text_page: pdfium.PdfTextPage, characters: list[str], inked: list[int], size: float) -> tuple[Cell, ...]:
+    """Return the parts of a line; a mark at its beginning, of a list, is none of its own."""
+    starts = [inked[0]]
+    for last, following in pairwise(inked):
+        if following - last > 1 and _box(text_page, following)[0] - _box(text_page, last)[2] > CELL_GAP * size:
+            starts.append(following)
+    if len(starts) > 1 and _MARK.match("".join(characters[starts[0] : starts[1]])):
+        del starts[1]
+    cells = []
+    for start, end in zip(starts, [*starts[1:], inked[-1] + 1], strict=True):
+        last = max(index for index in inked if index < end)
+        text = " ".join("".join(characters[start:end]).replace(_SOFT_HYPHEN, "").split())
+        cells.append(Cell(text, _box(text_page, start)[0], _box(text_page, last)[2]))
+    return tuple(cells)
+
+
+def _baseline(text_page: pdfium.PdfTextPage, index: int) -> float:
+    x, y = ctypes.c_double(), ctypes.c_double()
+    raw.FPDFText_GetCharOrigin(text_page, index, x, y)
+    return y.value
 
 
 def _box(text_page: pdfium.PdfTextPage, index: int) -> tuple[float, float, float, float]:

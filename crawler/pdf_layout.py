@@ -9,7 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import pairwise
+from math import inf
 from statistics import median
+
+from crawler.pdf_lines import Line, PdfPage, has_head, with_tables
+from crawler.reading import table_html
 
 Outline = Mapping[int, Mapping[str, int]]
 
@@ -20,6 +24,7 @@ LEVELS = 4
 PARAGRAPH_GAP = 1.35  # of the usual distance of two lines
 SHORT_LINE_SHARE = 0.85  # of its column's width: a line that ends before it has ended on purpose
 MIN_REPEATS = 3
+COLUMN_LINES = 6  # of a paragraph, that are looked at for what stands beside them
 
 _BULLET = re.compile(r"^(?:[•◦▪▫■□●○‣⁃∙·➢➤✓✔*–—-]|\uf0b7|\uf0a7|o(?= ))\s+(?=\S)")
 _NUMBERED = re.compile(r"^(\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?=\S)")
@@ -31,29 +36,6 @@ _WORD_AT_END = re.compile(r"(\w+)-$")
 _WORD_AT_START = re.compile(r"^\w+")
 _WORDS = re.compile(r"\w+(?:-\w+)*")
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*")  # dots from an entry of the contents to its page
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of text, with its box and its letters' size in points; y grows upwards."""
-
-    text: str
-    left: float
-    right: float
-    bottom: float
-    top: float
-    size: float
-    is_broken: bool = False  # ends with a hyphen that only breaks its last word
-
-
-@dataclass(frozen=True)
-class PdfPage:
-    """A page's lines in the order of reading. `number` counts from 0."""
-
-    number: int
-    height: float
-    lines: list[Line]
-    has_pictures: bool = False
 
 
 @dataclass(frozen=True)
@@ -142,26 +124,32 @@ def _style_of(pages: list[PdfPage], outline: Outline) -> Style:
 
 @dataclass(frozen=True)
 class Part:
-    """A paragraph, list entry (level 0) or heading (level from 1) of one page, with its last line."""
+    """A paragraph, list entry, table (level 0) or heading (level from 1) of one page."""
 
     lines: tuple[Line, ...]
     breaks: tuple[bool, ...]  # for each line but the first: it stays a line of its own
     kind: str = "p"
     level: int = 0
     marker: str = ""
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 def _blocks(page: PdfPage, style: Style) -> Iterator[Part]:
     """Yield the page's parts: lines belong together where nothing says that one has ended on purpose."""
-    column_ends = _column_ends(page.lines)
     lines: list[Line] = []
     breaks: list[bool] = []
     kind = ("p", 0)
-    for line in page.lines:
+    for line, table in with_tables(page.lines):
+        if table:
+            if lines:
+                yield _part(lines, breaks, kind)
+            yield Part((line,), (), "table", rows=table)
+            lines = []
+            continue
         level = _heading_level(line, page, style)
         now = ("h", level) if level else ("li", 0) if _marker_of(line.text) else ("p", 0)
         if lines and _goes_on(lines[-1], line, kind, now, style):
-            breaks.append(now[0] != "h" and _ends_early(lines[-1], column_ends))
+            breaks.append(now[0] != "h" and _ends_early(lines, page.lines))
             lines.append(line)
             continue
         if lines:
@@ -192,23 +180,24 @@ def _goes_on(last: Line, line: Line, kind: tuple[str, int], now: tuple[str, int]
     return not is_indented or kind[0] == "li"
 
 
-def _column_ends(lines: list[Line]) -> list[tuple[float, float, float]]:
-    """Return left and right edge and width of each column: where several lines begin."""
-    columns: dict[int, list[Line]] = defaultdict(list)
-    for line in lines:
-        columns[round(line.left / 20)].append(line)
-    return [
-        (min(line.left for line in column), max(line.right for line in column), len(column))
-        for column in columns.values()
-    ]
+def _ends_early(lines: list[Line], around: list[Line]) -> bool:
+    """Return whether the last of the lines leaves room in its column for another word or two.
 
-
-def _ends_early(line: Line, column_ends: Iterable[tuple[float, float, float]]) -> bool:
-    """Return whether the line's end leaves room in its column for another word or two."""
-    if _LEADER.search(line.text):
+    The column ends where the longest line that begins at its left does, before what stands to the right of the lines.
+    """
+    last = lines[-1]
+    if _LEADER.search(last.text):
         return True
-    right = max((end for start, end, _ in column_ends if abs(start - line.left) < 30), default=line.right)
-    return line.right - line.left < SHORT_LINE_SHARE * (right - line.left)
+    beside = (
+        other.left
+        for line in lines[-COLUMN_LINES:]
+        for other in around
+        if other.left > line.right and other.bottom < line.top and other.top > line.bottom
+    )
+    bound = min(beside, default=inf)
+    column = (other.right for other in around if abs(other.left - last.left) < 30 and other.right < bound)
+    right = max(column, default=last.right)
+    return last.right - last.left < SHORT_LINE_SHARE * (right - last.left)
 
 
 def _heading_level(line: Line, page: PdfPage, style: Style) -> int:
@@ -255,6 +244,8 @@ def _is_cut(part: Part, following: Part) -> bool:
 
 
 def _html(part: Part, style: Style) -> str:
+    if part.kind == "table":
+        return table_html(part.rows, has_head(part.rows))
     text = _text_of(part, style)
     if part.kind == "h":
         return f"<h{part.level}>{text.replace('<br>', ' ')}</h{part.level}>"

@@ -2,6 +2,8 @@
 
 import re
 import zipfile
+import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from html import escape, unescape
@@ -64,7 +66,7 @@ def open_package(body: bytes) -> zipfile.ZipFile:
                     start = opened.read(2_000)
                 if any(mark in start for mark in _DTD_MARKS):
                     raise DocumentUnreadable("holds definitions that no Office program writes")
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, OSError) as error:
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError, OSError, zlib.error) as error:
         raise DocumentUnreadable("is damaged") from error
     return package
 
@@ -104,10 +106,10 @@ def left_out_html(package: zipfile.ZipFile, parts: re.Pattern, namespace: str, h
     return "".join(f"<p>{escape(text)}</p>" for text in found)
 
 
-def table_html(rows: list[list[str]]) -> str:
-    """Return rows of texts as a table whose first row is its head."""
+def table_html(rows: Sequence[Sequence[str]], has_head: bool = True) -> str:
+    """Return rows of texts as a table, the first row as its head if it has one."""
     lines = []
     for number, row in enumerate(rows):
-        name = "td" if number else "th"
+        name = "td" if number or not has_head else "th"
         lines.append("".join(f"<{name}>{escape(cell).replace(chr(10), '<br>')}</{name}>" for cell in row))
     return "<table>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"

@@ -126,6 +126,26 @@ def test_lists_of_a_pdf_are_lists():
     assert "- cargo bikes" in markdown
 
 
+def test_rows_that_stand_below_each_other_are_a_table():
+    rows = [("Bike", "Half a day", "Day"), ("City bike", "8.50 EUR", "12 EUR"), ("Cargo bike", "20 EUR", "35 EUR")]
+    lines = [
+        (cell, 11, left, 700 - 14 * number)
+        for number, row in enumerate(rows)
+        for cell, left in zip(row, (72, 200, 330), strict=True)
+    ]
+    markdown = read(make_pdf([*lines, ("That is all.", 11, 72, 600)]), "a.pdf").markdown
+    head = "| Bike | Half a day | Day |\n| --- | --- | --- |"
+    assert markdown == f"{head}\n| City bike | 8.50 EUR | 12 EUR |\n| Cargo bike | 20 EUR | 35 EUR |\n\nThat is all."
+
+
+def test_columns_are_read_one_after_the_other():
+    left = pdf_page("The customer is liable for damage", "that goes beyond wear, and", "for theft of the bike.")
+    right = pdf_page("Cancelling is free until one day", "before. After that half is due.", left=330)
+    markdown = read(make_pdf([*left, *right]), "a.pdf").markdown
+    assert "damage that goes beyond wear, and for theft of the bike." in markdown
+    assert "free until one day before. After" in markdown
+
+
 def test_short_lines_stay_lines():
     page = pdf_page("Acme Ltd", "1 High Street", "A much longer line that fills the whole of its column, more or less")
     assert "Acme Ltd  \n1 High Street" in read(make_pdf(page), "a.pdf").markdown

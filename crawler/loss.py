@@ -23,10 +23,10 @@ _INLINE = frozenset(
     (
         *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i"),
         *("ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub"),
-        *("time", "tt", "u", "var", "wbr"),
+        *("sup", "time", "tt", "u", "var", "wbr"),
     )
 )
-_SPACED = frozenset(("sup", "label", "button", "input", "text", "title", "desc", "img"))
+_SPACED = frozenset(("label", "button", "input", "text", "title", "desc", "img"))
 _CODE = frozenset(("code", "kbd", "samp", "tt"))
 _CELLS = frozenset(("td", "th"))
 _KINDS = {
@@ -335,3 +335,5 @@ class _PageText:
             self.pieces.append(" " if name in _SPACED else "\n")
         elif name == "a":
             self.pieces.append(_LINK_END)
+        elif name == "sup" and "".join(self.pieces[start:]).lstrip()[:1].isdigit():
+            self.pieces.insert(start, " ")  # ten to the sixth is not 106, but the "st" of 1st belongs to it

@@ -108,15 +108,17 @@ class Lease:
 
     def _keep(self) -> None:
         try:
-            while self._loss is None and not self._ended.wait(settings.SITEWISE_LEASE_SECONDS / 3):
-                self._loss = self._try_to_renew()
+            while not isinstance(self._loss, JobLost) and not self._ended.wait(settings.SITEWISE_LEASE_SECONDS / 3):
+                self._loss = self._try_to_renew() or self._loss
         finally:
             connections.close_all()  # those of this thread: nobody else closes them
 
     def _try_to_renew(self) -> Exception | None:
         try:
             with activated(self._store):
-                return self._standing() or self._renew()
+                standing = self._standing()
+                self._renew()  # asked to stop or pause too: it is this worker's until the step it is in has ended
+                return standing
         except StoreNotReady:
             return JobStopped("The tenant is gone.")
         except DatabaseError:
@@ -139,10 +141,9 @@ class Lease:
             return JobStopped("Stopped.")
         return JobPaused() if is_pause_requested else None
 
-    def _renew(self) -> Exception | None:
+    def _renew(self) -> None:
         rows = type(self._job).objects.filter(pk=self._job.pk, lease=self._job.lease, state=self._job.State.RUNNING)
         rows.update(leased_until=timezone.now() + lease_time())
-        return None
 
 
 def hand_back_jobs() -> None:

@@ -1,5 +1,7 @@
 """Pause and resume of jobs, and long jobs that give way to waiting ones; on the rows of Vectorising."""
 
+import time
+
 import pytest
 
 from models_app.jobs import Job, perform
@@ -111,3 +113,17 @@ def test_a_job_that_gives_way_waits_for_a_worker_again(acme, job):
     perform(Vectorising, acme.pk, job.pk, work)
     assert (again(job).state, again(job).lease) == (State.QUEUED, "")
     assert perform(Vectorising, acme.pk, job.pk, lambda job, lease: "Made.").state == State.DONE
+
+
+@pytest.mark.parametrize("ask", [Job.request_pause, Job.request_stop])
+def test_a_step_that_outlasts_the_lease_stays_this_workers_after_a_pause_or_stop(acme, job, settings, ask):
+    settings.SITEWISE_LEASE_SECONDS = 0.3
+
+    def work(job, lease):
+        ask(job)
+        time.sleep(1)  # a slow page, or an LLM that thinks
+        assert not Vectorising.abandoned().exists()
+        lease.check()
+
+    perform(Vectorising, acme.pk, job.pk, work)
+    assert again(job).state in (State.PAUSED, State.STOPPED)

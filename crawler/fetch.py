@@ -31,6 +31,7 @@ TRANSIENT_REASONS = frozenset({"connection", "connection lost"}) | {f"status {st
 NETWORK_REASONS = frozenset({"timeout", "dns", "connection", "connection lost"})
 LOGIN_REQUIRED = "login required"
 LOGIN_STATUSES = frozenset({401, 403})
+READABLE_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "gzip", "x-gzip", "deflate"})
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 NOT_MODIFIED = 304
 # A longer validator than this is not kept: it costs more than the fetch it saves.
@@ -223,6 +224,7 @@ class WebClient:
     def _read_body(self, url: str, response: requests.Response, wanted: Wanted) -> tuple[bytes, str]:
         """Read up to the limit in decoded bytes; stop at once where kind or size are not wanted."""
         content_type = response.headers.get("Content-Type", "")
+        _refuse_encoding(url, response)
         limit, body, kind = self._limit(wanted, None), bytearray(), None
         for chunk in response.iter_content(CHUNK_BYTES):
             body += chunk
@@ -305,6 +307,16 @@ def _refuse_status(url: str, response: requests.Response) -> None:
             is_retryable=status in RETRYABLE_STATUSES,
             status=status,
             retry_after_seconds=_retry_after_seconds(response) if status in BUSY_STATUSES else None,
+        )
+
+
+def _refuse_encoding(url: str, response: requests.Response) -> None:
+    """Refuse a body compressed in a way that was not asked for, which would be read as a binary file."""
+    written = response.headers.get("Content-Encoding", "").lower()
+    unknown = {each.strip() for each in written.split(",")} - READABLE_ENCODINGS
+    if unknown:
+        raise FetchError(
+            url, "bad encoding", f"{url} is compressed by {', '.join(sorted(unknown))}, which was not asked for"
         )
 
 

@@ -245,13 +245,15 @@ def _is_all_forbidden(rules: SiteRules) -> bool:
     return all(rules.refusal(url) for url in (rules.start_url, top, *rules.robots.allowed_examples))
 
 
-def read_list_rules(client: WebClient, typed_addresses: Iterable[str]) -> ListRules:
+def read_list_rules(
+    client: WebClient, typed_addresses: Iterable[str], before_request: Callable[[], None] = lambda: None
+) -> ListRules:
     """Return the rules for single pages at addresses as people type them; each host's robots.txt is asked once.
 
-    What is no web address, or a private one, is told among the problems. Errors: SiteUnreachable if no page is left
-    that may be asked for.
+    What is no web address, or a private one, is told among the problems. `before_request` is called before each host
+    is asked, to stop by an exception. Errors: SiteUnreachable if no page is left that may be asked for.
     """
-    hosts = _ListedHosts(robots_reader(client))
+    hosts = _ListedHosts(robots_reader(client), before_request)
     addresses: dict[str, None] = {}
     problems: list[str] = []
     for typed in filter(None, map(str.strip, typed_addresses)):
@@ -277,8 +279,8 @@ def read_list_rules(client: WebClient, typed_addresses: Iterable[str]) -> ListRu
 class _ListedHosts:
     """The hosts of listed pages: the robots.txt of those that answer, and why the others' is not known."""
 
-    def __init__(self, robots_of: Callable[[str], Robots]):
-        self._robots_of = robots_of
+    def __init__(self, robots_of: Callable[[str], Robots], before_request: Callable[[], None]):
+        self._robots_of, self._before_request = robots_of, before_request
         self.robots: dict[str, Robots] = {}
         self.failures: dict[str, FetchError] = {}
         self._schemes: dict[str, str] = {}
@@ -294,6 +296,7 @@ class _ListedHosts:
     def _find_scheme(self, candidates: list[str]) -> str:
         for candidate in candidates:
             parts = urlsplit(candidate)
+            self._before_request()
             try:
                 self.robots[parts.netloc] = self._robots_of(candidate)
                 self.failures.pop(parts.netloc, None)

@@ -55,7 +55,7 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
 def read_listed(job: Import, lease: Lease, watch: Watch) -> None:
     """Read the single pages that the import names, and follow no link."""
     with WebClient(sleep=lease.wait) as client:
-        rules = read_list_rules(client, job.addresses)
+        rules = read_list_rules(client, job.addresses, lease.check)
         job.note_progress(start_url=rules.start_url)
         frontier = Frontier(job, rules)
         for problem in rules.problems:

@@ -576,3 +576,14 @@ def test_a_page_that_sends_on_at_once_is_a_redirect(client):
         assert (fetched.final_url, fetched.redirects) == (site.url("/en/"), (site.url("/en/"),))
         assert reason_of(client, site.url("/out"), lambda target: "out of scope") == "out of scope"
         assert reason_of(client, site.url("/round")) == "too many redirects"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "reason"), [("br", "bad encoding"), ("gzip, zstd", "bad encoding"), ("UTF-8", "")]
+)
+def test_a_body_compressed_in_a_way_nobody_asked_for_is_named(client, encoding, reason):
+    with Website({"/": Answer(page("home"), headers={"Content-Encoding": encoding})}) as site:
+        if reason:
+            assert reason_of(client, site.url()) == reason
+        else:
+            assert "home" in client.fetch(site.url(), follow).text

@@ -480,3 +480,12 @@ def test_the_sites_robots_rule_what_its_pages_load_and_no_other_site(client):
     assert not rules.is_allowed(f"http://ex.test:{site.port}/api/texts.json")
     assert rules.is_allowed(f"http://ex.test:{site.port}/static/site.js")
     assert rules.is_allowed(f"http://cdn.test:{site.port}/api/texts.json")
+
+
+def test_reading_the_rules_of_a_list_can_be_stopped_before_each_host(client):
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with Website() as site, pytest.raises(KeyboardInterrupt):
+        read_list_rules(client, [f"http://a.test:{site.port}/"], stop)
+    assert site.requests == []

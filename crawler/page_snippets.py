@@ -17,6 +17,7 @@ from crawler.loss import loss_at_splitting
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.repeated import (
+    UNMARKED,
     PageText,
     RepeatedBlocks,
     SiteBlock,
@@ -111,7 +112,8 @@ class SnippetMaker:
 
     def make(self, page: Page) -> None:
         """Make the page's snippets those of its text now."""
-        markdown = page.markdown if page.report.get("selected_by") != "body" else self.repeated.without(page.markdown)
+        has_main = page.report.get("selected_by") not in UNMARKED
+        markdown = page.markdown if has_main else self.repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
         last = _last_made(page) if self.has_earlier else None
         if last and self._is_unchanged(page, last, split_hash):
@@ -256,7 +258,7 @@ def page_texts(job: Import, lease: Lease) -> Iterator[PageText]:
     while batch := list(pages.filter(pk__gt=last)[:BATCH]):
         lease.check()
         for page in batch:
-            has_main = page.report.get("selected_by") != "body"
+            has_main = page.report.get("selected_by") not in UNMARKED
             yield PageText(page.url, page.title, page.markdown, tuple(page.landmarks), has_main)
         last = batch[-1].pk
 

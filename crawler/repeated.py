@@ -10,7 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from textwrap import dedent
 
+# How a page's text was selected that may hold what stands around it: its author marked no part, or menus alone.
+UNMARKED = frozenset(("body", "nav"))
 MIN_PAGES = 3
+# Blocks counted at once, some megabytes: then those that few of the pages have said so far are forgotten.
+MAX_COUNTED = 20_000
 MIN_SHARE = 0.5  # of the pages without a main part: what fewer of them say may be their own subject
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -62,15 +66,33 @@ class RepeatedBlocks:
 
 
 def find_repeated_blocks(pages: Iterable[PageText]) -> RepeatedBlocks:
-    """Return what most of the pages without a main part repeat; nothing where there are fewer than three of them."""
+    """Return the blocks that stand around pages without a main part: those most of them repeat, or most others mark.
+
+    What fewer than three pages say is nowhere repeated. A block that a page without a main part says in its text and in
+    a part of the site as well (an address, and the footer) is there its own.
+    """
     counts: Counter[str] = Counter()
-    page_count = 0
+    marked_counts: Counter[str] = Counter()
+    said_twice: set[str] = set()
+    page_count = marked_page_count = 0
     for page in pages:
-        if not page.has_main:
+        around = {_key(block) for landmark in page.landmarks for block in blocks_of(landmark)}
+        if page.has_main:
+            marked_page_count += 1
+            marked_counts.update(around)
+        else:
             page_count += 1
-            counts.update({_key(block) for block in blocks_of(page.markdown)})
+            own = {_key(block) for block in blocks_of(page.markdown)}
+            counts.update(own)
+            said_twice |= own & around
+    marked = _most(marked_counts, marked_page_count) & counts.keys() - said_twice
+    return RepeatedBlocks(frozenset(_most(counts, page_count) | marked))
+
+
+def _most(counts: Counter[str], page_count: int) -> set[str]:
+    """Return what stands on most of the pages, and on three at least."""
     enough = max(MIN_PAGES, page_count * MIN_SHARE)
-    return RepeatedBlocks(frozenset(key for key, count in counts.items() if key and count >= enough))
+    return {key for key, count in counts.items() if key and count >= enough}
 
 
 def collect_site_blocks(pages: Iterable[PageText], repeated: RepeatedBlocks, subjects: set[str]) -> list[SiteBlock]:

@@ -24,7 +24,7 @@ from crawler.tree import Tag
 
 # A selection is nearly empty if it holds less than this share of the page's own text, and fewer characters than this.
 # Chosen on the wcxb pages (tests/benchmarks/bench_extraction.py): teasers and app shells lie below, short pages above.
-_NEARLY_EMPTY = {"main": (0.1, 600), "article": (0.2, 5000), "navigation": (0.1, 40), "body": (0.02, 40)}
+_NEARLY_EMPTY = {"main": (0.1, 600), "article": (0.2, 5000), "nav": (0.1, 40), "body": (0.02, 40)}
 _NEXT_TO_NOTHING_CHARACTERS = 40
 # What is less than this of a selection is not its text: then the controls and lists of links are.
 _LEAST_LEFT_SHARE = 0.1
@@ -42,9 +42,9 @@ class Content:
 
     Each text that a reader sees is in one or the other; of a root, what lies in an element of `landmarks` is not its.
     `links` and `canonical` are absolute http(s) addresses without fragments. `base_url` is what the page's relative
-    addresses resolve against. `selected_by` is "main", "article" or "body", after any widening. `is_login_wall` says
-    that it shows hardly more than a field for a password; `needs_scripts`, that it is an empty shell whose text scripts
-    would bring.
+    addresses resolve against. `selected_by` is "main", "article", "nav" (where such a part holds hardly more than
+    navigation) or "body", after any widening. `is_login_wall` says that it shows hardly more than a field for a
+    password; `needs_scripts`, that it is an empty shell whose text scripts would bring.
     """
 
     title: str
@@ -115,11 +115,12 @@ def _select(page: Page, mains: list[Tag], articles: list[Tag], landmarks: list[T
     """Return the narrowest selection that the markup offers and that is not nearly empty, and why it was widened."""
     body = _measure(page, "body", [page.root], landmarks)
     marked = body
-    if mains or articles:
-        marked = _measure(page, "main" if mains else "article", mains or articles, landmarks)
+    marked_by = "main" if mains else "article" if articles else "body"
+    if marked_by != "body":
+        marked = _measure(page, marked_by, mains or articles, landmarks)
         index = _with_own_navigation(page, marked)
-        marked = index if _is_nearly_empty(marked, index.characters, "navigation") else marked
-    chosen = body if _is_nearly_empty(marked, body.characters, marked.selected_by) else marked
+        marked = index if _is_nearly_empty(marked, index.characters, "nav") else marked
+    chosen = body if _is_nearly_empty(marked, body.characters, marked_by) else marked
     if chosen.characters < _NEXT_TO_NOTHING_CHARACTERS:
         whole = _measure(page, "body", [page.root], [])
         is_shell = _is_mostly_links(page, whole.characters)
@@ -127,7 +128,7 @@ def _select(page: Page, mains: list[Tag], articles: list[Tag], landmarks: list[T
     if chosen.characters <= marked.characters:
         return marked, ""
     warning = (
-        f"low coverage: the {marked.selected_by} holds {marked.characters} of {chosen.characters} visible "
+        f"low coverage: the {marked_by} holds {marked.characters} of {chosen.characters} visible "
         "characters, so more of the page was taken"
     )
     return chosen, warning
@@ -142,7 +143,7 @@ def _with_own_navigation(page: Page, selection: _Selection) -> _Selection:
     """Return the selection with the navigation inside it: on a site map or an index that is the content."""
     inside = {tag.position for tag in within(selection.roots, selection.landmarks)}
     outside = [tag for tag in selection.landmarks if tag.position not in inside]
-    return _measure(page, selection.selected_by, selection.roots, outside)
+    return _measure(page, "nav", selection.roots, outside)
 
 
 def _is_nearly_empty(selection: _Selection, page_characters: int, selected_by: str) -> bool:
@@ -166,7 +167,7 @@ def _needs_scripts(page: Page, landmarks: Iterable[Tag]) -> bool:
 def _moved(page: Page, selection: _Selection) -> list[Tag]:
     """Return what is the site's of the page: landmarks, and controls and lists of links unless they are all it has."""
     roots, landmarks = list(selection.roots), list(selection.landmarks)
-    apart = [*landmarks, *within(roots, find_controls(page))]
+    apart = [*landmarks, *find_controls(page)]
     apart += find_link_lists(page, roots, selection.selected_by != "body", apart)
     least_characters = max(_NEXT_TO_NOTHING_CHARACTERS, _LEAST_LEFT_SHARE * selection.characters)
     return apart if page.count_characters(roots, apart) >= least_characters else landmarks

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import pytest
 
 from crawler.crawl import import_site, new_import
+from crawler.markdown import plain_words
 from crawler.models import Import
 from models_app import index
 from models_app.jobs import perform_taken
@@ -68,6 +69,45 @@ def reachable_paths(folder: Path) -> set[str]:
     return reached
 
 
+class Surroundings(HTMLParser):
+    """What a page says in its menus, headers and footers, and what it says itself; found without any code of ours."""
+
+    VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"))
+    UNSEEN = frozenset(("head", "script", "style", "select", "template", "noscript", "svg"))
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.around: set[str] = set()
+        self.own: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self._open:
+            del self._open[len(self._open) - 1 - self._open[::-1].index(tag) :]
+
+    def handle_data(self, text):
+        words = " ".join(text.split())
+        if not words or self.UNSEEN & set(self._open):
+            return
+        is_in_main = {"main", "article"} & set(self._open)
+        if "nav" in self._open or ({"header", "footer"} & set(self._open) and not is_in_main):
+            self.around.add(words)
+        else:
+            self.own.append(words)
+
+
+def texts_of_surroundings_alone(folder: Path) -> set[str]:
+    """Return what the menus, headers and footers of a site say and no page says itself."""
+    pages = [Surroundings(file.read_text(errors="replace")) for file in folder.rglob("*.html")]
+    own = "\n".join(" ".join(page.own) for page in pages).casefold()
+    return {text for page in pages for text in page.around if len(text) > 3 and text.casefold() not in own}
+
+
 def crawl(model: MLModel, address: str) -> Import:
     job = Import.take(new_import(model, address).pk)
     perform_taken(job, import_site)
@@ -90,6 +130,11 @@ def test_every_reachable_page_is_imported_once(support, shared, site):
     assert {f"/{uri.removeprefix(address)}" for uri in crawled.values_list("uri", flat=True)} == set(done)
     rows = list(crawled.values_list("uri", "prompt", "completion"))
     assert len(rows) == len(set(rows))
+    around = texts_of_surroundings_alone(folder)
+    assert len(around) >= 5
+    assert {text for text in around for _, _, completion in rows if text in plain_words(completion)} == set()
+    of_site = plain_words(" ".join(support.snippets.filter(source="site").values_list("completion", flat=True)))
+    assert any(text in of_site for text in around)
     assert index.check_model(support.pk) == []
 
 

@@ -1,5 +1,6 @@
 """What a site repeats around its pages is kept once, and nothing that a reader sees is lost."""
 
+from crawler.convert import landmark_markdown, to_markdown
 from crawler.repeated import (
     PageText,
     RepeatedBlocks,
@@ -9,6 +10,8 @@ from crawler.repeated import (
     join_blocks,
     subjects_of,
 )
+from crawler.select import select_content
+from tests.conftest import PROJECT
 
 
 def text(url: str, markdown: str, *landmarks: str, has_main: bool = False) -> PageText:
@@ -66,6 +69,40 @@ class TestWhereThereIsNoMainPart:
     def test_blank_lines_in_code_cut_no_block(self):
         markdown = "```\none\n\ntwo\n```\n\nAfter\n\n~~~~\n```\n\n~~~~"
         assert blocks_of(markdown) == ["```\none\n\ntwo\n```", "After", "~~~~\n```\n\n~~~~"]
+
+
+class TestWhereOtherPagesMarkIt:
+    def test_what_stands_around_most_main_parts_is_taken_out_of_a_page_without_one(self):
+        marked = [text(f"/{name}", f"# {name}", "We use cookies.", has_main=True) for name in "abc"]
+        contact = text("/contact", "We use cookies.\n\n# Contact\n\nMill Lane 7")
+        assert find_repeated_blocks([*marked, contact]).without(contact.markdown) == "# Contact\n\nMill Lane 7"
+        assert kept([*marked, contact]) == ["We use cookies."]
+
+    def test_what_fewer_than_three_or_than_half_of_them_say_stays(self):
+        contact = text("/contact", "We use cookies.\n\nMill Lane 7")
+        for others, pages in ((0, 2), (7, 3)):
+            marked = [text(f"/{n}", f"# {n}", "We use cookies.", has_main=True) for n in range(pages)]
+            marked += [text(f"/x{n}", f"# x{n}", has_main=True) for n in range(others)]
+            assert "cookies" in find_repeated_blocks([*marked, contact]).without(contact.markdown)
+
+    def test_an_address_that_the_page_says_beside_its_footer_is_its_own(self):
+        marked = [text(f"/{name}", f"# {name}", "Mill Lane 7", has_main=True) for name in "abc"]
+        contact = text("/contact", "# Contact\n\nMill Lane 7", "Mill Lane 7")
+        assert "Mill Lane 7" in find_repeated_blocks([*marked, contact]).without(contact.markdown)
+
+    def test_the_sample_sites_contact_page_keeps_its_own_text_alone(self):
+        pages = []
+        for file in sorted((PROJECT / "crawler" / "sample_site").rglob("*.html")):
+            content = select_content(file.read_text(), f"https://harbourlane.example/{file.name}")
+            has_main = content.selected_by != "body"
+            texts = to_markdown(content), landmark_markdown(content)
+            pages.append(PageText(content.url, content.title, *texts, has_main=has_main))
+        [contact] = [page for page in pages if not page.has_main]
+        assert "cookies" in contact.markdown
+        own = find_repeated_blocks(pages).without(contact.markdown)
+        assert own.startswith("# Contact\n\nHarbour Lane Bicycles, 14 Harbour Lane") and "Tram 4" in own
+        assert "cookies" not in own and "Home" not in own and "HRB" not in own
+        assert any("cookies" in block for block in kept(pages)) and any("HRB" in block for block in kept(pages))
 
 
 class TestWhatTheAuthorMarked:

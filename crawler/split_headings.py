@@ -13,10 +13,11 @@ from crawler.markdown import plain_words
 from models_app.tokens import count_tokens, truncate_to_tokens
 
 # Shares of the threshold, so that Max context tokens sets the granularity. At the default of 1,600 tokens a piece aims
-# at 480, and a section of under 160 joins its neighbour; a list or paragraph is cut at 960. Chosen on awsdocs by
-# keyword (nDCG@10 .79 at a target of .15, .80 at .3) and on a site under hybrid (MRR .60 and .64; at .4 it falls).
-TARGET_SHARE = 0.3
-SMALL_SHARE = 0.1
+# at 528, and a section of under 176 joins its neighbour; a list or paragraph is cut at 1,056. Chosen on awsdocs by
+# keyword (tests/benchmarks/bench_split.py: nDCG@10 .804; .794 to .800 at a target of .3, .797 at .35) and on a site
+# under hybrid (its MRR falls at .4).
+TARGET_SHARE = 0.33
+SMALL_SHARE = 0.11
 PATH_SEPARATOR = " > "
 TITLE_CHARACTERS = 300
 # What a blank line between two blocks may add to their tokens, and so many more may a joint be off.

@@ -2,7 +2,9 @@
 
 Numbers instead of text: the answer is short and cheap, cannot drop, change or invent a word, and every mistake in it
 (a number missing, twice or made up, a title that says what its parts do not) is found by counting. A mistake is asked
-about once, then mended.
+about once, then mended. On ten pages of 3,000 to 4,800 tokens the answers come to 3,233 tokens where the pages' text
+would take 44,345; the questions to 29,441 in place of 38,782, as long tables and listings need not be shown whole
+(python -m tests.benchmarks.bench_split protocol).
 """
 
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from crawler.reading import DocumentUnreadable, Extent, Reading
 
-MAX_MEMORY_BYTES = 1_500_000_000  # of address space, of which code takes a fifth
+MAX_MEMORY_BYTES = 1_000_000_000  # of address space, of which code takes a fifth
 MAX_CPU_SECONDS = 100
 MAX_CHARACTERS = 10_000_000
 
@@ -38,7 +38,7 @@ def main() -> None:
     except DocumentUnreadable as error:
         answer = {"unreadable": error.message}
     except MemoryError:
-        answer = {"unreadable": "needs more memory than a file may take"}
+        answer = {"unreadable": "needs more memory than a file may take. Split it into several"}
     except Exception:  # of whatever kind a library meets in a broken file
         traceback.print_exc()
         answer = {"unreadable": "is damaged, or not what it says it is"}

@@ -3,7 +3,8 @@
 A preview reads the beginning of a document, and says what would become of the file: its snippets and what to look at.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
@@ -29,6 +30,7 @@ SHOWN_SNIPPETS = 3
 SHOWN_CHARACTERS = 1_500
 SAMPLES = 3
 SAMPLE_CHARACTERS = 80
+ALL_SECONDS = 20
 LOOKED_AT = 200  # rows whose faults a preview finds
 KIND_NAMES = {
     "pdf": "PDF",
@@ -109,17 +111,35 @@ def file_name(name: str) -> str:
     return name if len(name) <= NAME_LENGTH else name[: NAME_LENGTH - len(ending)] + ending
 
 
+def previews_of(uploads: Iterable[Upload]) -> list[UploadPreview]:
+    """Return the previews of files that are shown together, within a time that a person waits; keeps their errors."""
+    end = time.monotonic() + ALL_SECONDS
+    previews = [preview(upload) if time.monotonic() < end else _unseen(upload) for upload in uploads]
+    for each in previews:
+        Upload.objects.filter(pk=each.upload.pk).update(report={"error": each.error})
+    return previews
+
+
+def error_of(upload: Upload) -> str:
+    """Return why a file that was looked at cannot be imported, with the columns as they are chosen now."""
+    return preview(upload).error if upload.kind in ROW_KINDS else upload.report.get("error", "")
+
+
 def preview(upload: Upload) -> UploadPreview:
     """Return what the file would bring, with the columns as its options choose them, else as their names suggest."""
     try:
         return _preview_rows(upload) if upload.kind in ROW_KINDS else _preview_document(upload)
     except ReadingTooSlow:
-        told = "It takes long to read, so there is no preview. The import takes more time for it, and reads it whole."
-        return UploadPreview(upload, KIND_NAMES[upload.kind], is_partial=True, warnings=(told,))
+        return _unseen(upload)
     except DocumentUnreadable as error:
         return UploadPreview(upload, KIND_NAMES[upload.kind], error=f"It {error.message}.")
     except RowsUnreadable as error:
         return UploadPreview(upload, KIND_NAMES[upload.kind], error=str(error))
+
+
+def _unseen(upload: Upload) -> UploadPreview:
+    told = "It takes long to read, so there is no preview. The import takes more time for it, and reads it whole."
+    return UploadPreview(upload, KIND_NAMES[upload.kind], is_partial=True, warnings=(told,))
 
 
 def start_upload(model: MLModel, keys: Sequence[int]) -> Import:

@@ -17,7 +17,15 @@ from crawler.markdown import plain_words
 from crawler.models import TITLE_LENGTH, Import, Page, Upload
 from crawler.page_content import hash_of_words
 from models_app import snippets
-from models_app.exchange import Columns, RowsUnreadable, import_rows, is_our_export, read_rows, snippets_of
+from models_app.exchange import (
+    Columns,
+    RowsUnreadable,
+    guess_columns,
+    import_rows,
+    is_our_export,
+    read_rows,
+    snippets_of,
+)
 from models_app.jobs import JobFailed, Lease
 from models_app.models import TrainingSnippet
 from models_app.rows import KINDS as ROW_KINDS
@@ -87,11 +95,19 @@ def _import_rows(page: Page, upload: Upload, lease: Lease) -> None:
         changed = Counter(added=counts.added, kept=counts.kept)
         warnings = [*rows.warnings, *counts.errors]
     else:
-        changed, left_out = _replace_rows(page, rows, Columns(**upload.options), lease)
+        changed, left_out = _replace_rows(page, rows, _columns_of(upload, rows), lease)
         warnings = [*rows.warnings, *left_out]
     page.snippet_count = changed["added"] + changed["changed"] + changed["kept"]
     page.report = {"selected_by": "rows", "warnings": warnings, "snippets": dict(changed)}
     _store(page, upload, lease)
+
+
+def _columns_of(upload: Upload, rows: Rows) -> Columns:
+    """Return the columns as chosen, else as their names suggest; raises RowsUnreadable where none has the texts."""
+    columns = Columns(**upload.options) if upload.options else guess_columns(rows.columns)
+    if columns.completion not in rows.columns:
+        raise RowsUnreadable(f"None of its columns was chosen as that of the texts: {', '.join(rows.columns)}.")
+    return columns
 
 
 def _store(page: Page, upload: Upload, lease: Lease, reason: str = "", message: str = "") -> None:

@@ -11,7 +11,17 @@ from django_htmx.http import trigger_client_event
 from crawler.crawl import ImportRunning
 from crawler.documents import READABLE, DocumentUnreadable
 from crawler.models import Import, Upload
-from crawler.previews import MAX_FILES, UploadGone, UploadPreview, file_name, preview, start_upload, take_in, too_large
+from crawler.previews import (
+    MAX_FILES,
+    UploadGone,
+    UploadPreview,
+    error_of,
+    file_name,
+    previews_of,
+    start_upload,
+    take_in,
+    too_large,
+)
 from crawler.views import job_context
 from models_app.models import MLModel
 from tenants.dialogs import dialog, saved
@@ -40,7 +50,7 @@ def upload_preview(request: HttpRequest, tenant_slug: str, model_slug: str) -> H
     _keep_choices(request, waiting)
     problems, added = _take_in_all(request, model, room=MAX_FILES - waiting.count())
     uploads = model.uploads.filter(job=None, pk__in=[*_numbers(request, "upload"), *added])
-    previews = [preview(upload) for upload in uploads.select_related("model")]
+    previews = previews_of(uploads.select_related("model"))
     if not previews:
         return _files_dialog(request, model, problems)
     return _preview_dialog(request, model, previews, problems)
@@ -53,15 +63,15 @@ def upload_start(request: HttpRequest, tenant_slug: str, model_slug: str) -> Htt
     model = get_object_or_404(MLModel, slug=model_slug)
     waiting = _waiting(request, model)
     _keep_choices(request, waiting)
-    previews = [preview(upload) for upload in waiting.select_related("model")]
-    if any(each.error for each in previews):
-        return _preview_dialog(request, model, previews, [], is_refused=True)
+    uploads = waiting.select_related("model")
+    if any(error_of(upload) for upload in uploads):
+        return _preview_dialog(request, model, previews_of(uploads), [], is_refused=True)
     try:
-        job = start_upload(model, [each.upload.pk for each in previews])
+        job = start_upload(model, [upload.pk for upload in uploads])
     except UploadGone as error:
         return _files_dialog(request, model, [str(error)])
     except ImportRunning as error:
-        return _preview_dialog(request, model, previews, [f"Nothing was started: {error}"])
+        return _preview_dialog(request, model, previews_of(uploads), [f"Nothing was started: {error}"])
     return trigger_client_event(_job_dialog(request, job), "job-changed")
 
 

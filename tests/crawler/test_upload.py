@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from crawler.crawl import import_site, new_import
+from crawler.crawl import import_site, new_import, start_split
 from crawler.models import Import, Page, Upload
 from crawler.upload import forget_stale_uploads
 from models_app import snippets
@@ -114,6 +114,33 @@ def test_many_rows_are_replaced_too(model):
     assert model.snippets.count() == 1_100
     assert model.snippets.get(prompt="Question 7?").completion == "New answer 7"
     assert job.changes["snippets"]["removed"] == 101
+
+
+def test_rows_without_a_choice_are_read_as_their_names_suggest(model):
+    run(model, upload(model, "faq.csv", FAQ, "csv"))
+    assert texts(model)[1] == ("Is it free?", "Yes.", "faq.csv")
+    run(model, upload(model, "odd.csv", b"x,y,z\n1,2,3\n", "csv"))
+    assert "None of its columns was chosen" in Page.objects.get(url="odd.csv").report["message"]
+
+
+def test_files_outlast_a_split_of_all_that_is_stored(model):
+    run(model, upload(model, "hours.pdf", make_pdf(pdf_page("We open at nine.")), "pdf"))
+    run(model, upload(model, "faq.csv", FAQ, "csv", **FAQ_COLUMNS))
+    before = set(model.snippets.values_list("pk", "source", "uri"))
+    job = Import.take(start_split(model).pk)
+    perform_taken(job, import_site)
+    job.refresh_from_db()
+    assert job.state == "done", job.message
+    assert set(model.snippets.values_list("pk", "source", "uri")) == before
+
+
+def test_the_source_of_a_file_is_its_name(model):
+    uploaded = upload(model, "hours.txt", b"We open at nine.", "text")
+    job = start(model, uploaded)
+    Import.objects.filter(pk=job.pk).update(insert_source_url=True)
+    job.refresh_from_db()
+    perform_taken(job, import_site)
+    assert TrainingSnippet.objects.get().completion == "We open at nine.\n\nSource: hours.txt"
 
 
 def test_one_bad_file_fails_alone_and_says_why(model):

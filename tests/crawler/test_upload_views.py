@@ -118,6 +118,15 @@ def test_a_start_without_a_column_of_texts_leads_back(support, ann_browser):
     assert not Import.objects.exists()
 
 
+def test_a_start_with_a_file_that_cannot_be_read_leads_back(send, ann_browser):
+    send(("scan.pdf", scanned_pdf()), ("hours.txt", b"We open at nine."))
+    keys = list(Upload.objects.values_list("pk", flat=True))
+    page = ann_browser.post(address("upload_start"), {"upload": keys}, headers=HTMX).content.decode()
+    assert "Nothing was imported yet" in page
+    assert "no text layer" in page
+    assert not Import.objects.exists()
+
+
 def test_a_start_imports_the_files_and_shows_the_import(send, ann_browser):
     send(("faq.csv", FAQ), ("hours.txt", b"We open at nine."))
     keys = list(Upload.objects.values_list("pk", flat=True))

@@ -131,7 +131,10 @@ class Renderer:
         `is_followable` is asked of each redirect of the page itself. Errors: RenderError.
         """
         if not is_available():
-            raise RenderError("Drawing pages takes Playwright and Chromium: pip install -e .[render], and the browser.")
+            raise RenderError(
+                "Drawing pages takes Playwright and a Chromium, which are not both installed: "
+                ".venv/bin/pip install -e .[render], and the system's package chromium."
+            )
         questions: SimpleQueue[_Question | None] = SimpleQueue()
         drawing = _Drawing(url, self._timeout_seconds, questions)
         drawn = asyncio.run_coroutine_threadsafe(self._chromium.draw(drawing), self._running_loop())

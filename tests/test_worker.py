@@ -119,7 +119,7 @@ def test_a_killed_workers_import_ends_as_an_undisturbed_one(installation, websit
     disturbed.start_import(website.url("/"))
     disturbed.kill_worker_when("reading", 3)
     disturbed.kill_worker_when("reading", 15)
-    disturbed.kill_worker_when("splitting", 2)
+    disturbed.kill_worker_when("splitting", 0)
     disturbed.kill_worker_when("embedding", 1)
     assert disturbed.finish()["state"] == "done"
     assert_same(disturbed, undisturbed)

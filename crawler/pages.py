@@ -232,4 +232,4 @@ def _document(fetched: FetchedPage) -> PageContent:
     try:
         return read_fetched_document(fetched)
     except DocumentUnreadable as error:
-        raise ContentMissing(NOT_READABLE, str(error)) from error
+        raise ContentMissing(NOT_READABLE, f"{fetched.final_url} {error.message.rstrip('.')}.") from error

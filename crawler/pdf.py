@@ -51,7 +51,7 @@ def read_pdf(body: bytes, extent: Extent) -> Reading:
 
 
 def _read_page(document: pdfium.PdfDocument, number: int) -> PdfPage:
-    page = document[number]
+    page = _filled_page(document, number)
     try:
         text_page = page.get_textpage()
         try:
@@ -62,6 +62,16 @@ def _read_page(document: pdfium.PdfDocument, number: int) -> PdfPage:
         return PdfPage(number, page.get_height(), lines, has_pictures)
     finally:
         page.close()
+
+
+def _filled_page(document: pdfium.PdfDocument, number: int) -> pdfium.PdfPage:
+    """Return the page with what is filled into its forms, or written over it, as a part of its text."""
+    page = document[number]
+    if not raw.FPDFPage_GetAnnotCount(page):
+        return page
+    raw.FPDFPage_Flatten(page, raw.FLAT_NORMALDISPLAY)
+    page.close()
+    return document[number]
 
 
 def _read_lines(text_page: pdfium.PdfTextPage) -> list[Line]:

@@ -11,6 +11,7 @@ import pytest
 from crawler.documents import PROJECT, DocumentUnreadable, ReadingTooSlow, kind_of, read_document
 from crawler.markdown import plain_words
 from tests.fakes.documents import (
+    filled_form,
     make_docx,
     make_pdf,
     make_pptx,
@@ -149,6 +150,10 @@ def test_columns_are_read_one_after_the_other():
 def test_short_lines_stay_lines():
     page = pdf_page("Acme Ltd", "1 High Street", "A much longer line that fills the whole of its column, more or less")
     assert "Acme Ltd  \n1 High Street" in read(make_pdf(page), "a.pdf").markdown
+
+
+def test_what_is_filled_into_a_form_is_read():
+    assert "Name: Ann Smith" in plain_words(read(filled_form(), "form.pdf").markdown)
 
 
 def test_a_pdfs_own_title_counts_unless_a_program_made_it():

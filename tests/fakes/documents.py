@@ -104,6 +104,28 @@ def scanned_pdf() -> bytes:
     return _pdf_file([b"<< /Type /Catalog /Pages 2 0 R >>", pages, page, content], "/Size 5 /Root 1 0 R")
 
 
+def filled_form() -> bytes:
+    """Return a PDF whose page says `Name:`, with `Ann Smith` filled in beside it."""
+    font = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    drawn = b"BT /F1 11 Tf 72 700 Td (Name:) Tj ET"
+    filled = b"BT /F1 11 Tf 2 5 Td (Ann Smith) Tj ET"
+    fonts = b"/Resources << /Font << /F1 5 0 R >> >>"
+    return _pdf_file(
+        [
+            b"<< /Type /Catalog /Pages 2 0 R /AcroForm << /Fields [6 0 R] >> >>",
+            b"<< /Type /Pages /Count 1 /Kids [3 0 R] >>",
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Annots [6 0 R] %s >>" % fonts,
+            b"<< /Length %d >>\nstream\n%s\nendstream" % (len(drawn), drawn),
+            font,
+            b"<< /Type /Annot /Subtype /Widget /FT /Tx /T (name) /V (Ann Smith) /F 4 /Rect [120 695 300 715] "
+            b"/P 3 0 R /AP << /N 7 0 R >> >>",
+            b"<< /Type /XObject /Subtype /Form /BBox [0 0 180 20] %s /Length %d >>\nstream\n%s\nendstream"
+            % (fonts, len(filled), filled),
+        ],
+        "/Size 8 /Root 1 0 R",
+    )
+
+
 def make_docx(body: str, **parts: str) -> bytes:
     """Return a Word file with this markup in its body; further parts are such as `header1`."""
     names = f'xmlns:w="{WORD}" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'

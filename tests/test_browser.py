@@ -4,13 +4,15 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.config.test_serve import serving
 from tests.conftest import PROJECT, needs, needs_local_embedder
@@ -22,12 +24,43 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 # Without these the browser looks for its maker's servers at every start.
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 PATIENCE_MS = 60_000
+ABANDONED_REQUEST = ("htmx:afterRequest", "htmx:sendAbort", "htmx:sendError")
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 
 
 class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves a folder as fast as its server is told, but for what lies under /broken/, where the site fails."""
+
+    def do_GET(self):
+        time.sleep(self.server.pause_seconds)
+        if self.path.startswith("/broken/"):
+            self.send_error(500)
+        else:
+            super().do_GET()
+
     def log_message(self, *arguments):
         pass
+
+
+@dataclass(frozen=True)
+class Website:
+    """A website on loopback whose pages, and how long each takes, can be changed."""
+
+    server: ThreadingHTTPServer
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def take_its_time(self, seconds: float) -> None:
+        self.server.pause_seconds = seconds
+
+    def change(self, name: str, old: str, new: str) -> None:
+        page = self.folder / name
+        html = page.read_text()
+        assert old in html
+        page.write_text(html.replace(old, new))
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +73,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def sample_site() -> Iterator[str]:
-    """The address of the sample site, served over HTTP."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=SAMPLE_SITE))
+def website(tmp_path_factory) -> Iterator[Website]:
+    """A copy of the sample site, served over HTTP."""
+    folder = tmp_path_factory.mktemp("website") / "site"
+    shutil.copytree(SAMPLE_SITE, folder)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietHandler, directory=folder))
+    server.pause_seconds = 0
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield Website(server, folder)
     server.shutdown()
 
 
@@ -66,27 +102,33 @@ def page(browser, address) -> Iterator[Page]:
     expect.set_options(timeout=PATIENCE_MS)
     problems = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
     yield page
     context.close()
     assert problems == []
 
 
+def is_problem(message: ConsoleMessage) -> bool:
+    """Return whether the browser complains of more than a request that was on its way when its page was left."""
+    return message.type == "error" and not message.text.startswith(ABANDONED_REQUEST)
+
+
 def look(page: Page, name: str) -> None:
-    """Keep pictures of the page as it is now: desktop and phone, light and dark. None may scroll sideways."""
+    """Keep pictures of the page, or of its dialog: desktop and phone, light and dark. None may scroll sideways."""
+    is_whole = page.locator("dialog[open]").count() == 0
     SCREENSHOTS.mkdir(exist_ok=True)
     for size, (width, height) in SIZES.items():
         page.set_viewport_size({"width": width, "height": height})
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
-            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{size}-{scheme}.png", full_page=True, caret="initial")
+            page.screenshot(path=Path(SCREENSHOTS) / f"{name}-{size}-{scheme}.png", full_page=is_whole, caret="initial")
         too_wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert too_wide <= 0, f"{name} scrolls sideways by {too_wide} px on a {size}"
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": 900})
 
 
-def test_a_new_customer_gets_from_sign_up_to_the_first_answer(page, address, sample_site):
+def test_a_new_customer_gets_from_sign_up_to_the_first_answer(page, address, website):
     page.goto(f"{address}/")
     look(page, "home")
     page.get_by_role("link", name="Sign up").first.click()
@@ -113,7 +155,7 @@ def test_a_new_customer_gets_from_sign_up_to_the_first_answer(page, address, sam
     if not page.get_by_role("dialog").is_visible():
         page.get_by_role("button", name=re.compile("^Import")).first.click()
     dialog = page.get_by_role("dialog")
-    dialog.locator("input[name=address]").fill(sample_site)
+    dialog.locator("input[name=address]").fill(website.address)
     look(page, "import-dialog")
     dialog.get_by_role("button", name="Start the import").click()
     expect(page.get_by_text(re.compile(r"\d+ pages imported")).first).to_be_visible()
@@ -178,3 +220,71 @@ def test_members_and_keys_have_their_pages(page, address):
     look(page, "members")
     page.goto(f"{address}/harbour-lane/keys/")
     look(page, "keys")
+
+
+def test_an_import_is_watched_paused_resumed_and_tells_what_failed(page, address, website):
+    website.change("index.html", "<ul>", "<ul><li><a href='/broken/a'>A</a> <a href='/broken/b'>B</a></li>")
+    website.change("faq.html", "<main>", "<main><p><a href='/old-prices.html'>The old prices</a></p>")
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    page.get_by_role("button", name="Import", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text("More", exact=True).click()
+    look(page, "import-more")
+    website.take_its_time(2)
+    dialog.get_by_role("button", name="Start the import").click()
+    expect(dialog.get_by_text("left of this step")).to_be_visible()
+    look(page, "import-running")
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+    expect(dialog.get_by_role("button", name="Resume")).to_be_visible()
+    expect(dialog.locator("[data-announce]")).to_contain_text("Paused")
+    look(page, "import-paused")
+    website.take_its_time(0)
+    dialog.get_by_role("button", name="Resume").click()
+    expect(dialog.locator("strong", has_text="Finished.")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Try these 3 pages again")).to_be_visible()
+    look(page, "import-failures")
+
+    dialog.get_by_role("link", name="Full report").click()
+    expect(page.get_by_role("heading", name="Where the text is")).to_be_visible()
+    look(page, "import-report")
+    page.locator("#chip-state-failed").click()
+    expect(page.locator("#page-table tbody tr")).to_have_count(3)
+    expect(page.locator("#chip-state-failed")).to_be_focused()
+    page.get_by_role("searchbox").fill("old-prices")
+    expect(page.locator("#page-table tbody tr")).to_have_count(1)
+
+
+def test_a_page_shows_what_of_it_was_selected_and_what_survived(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/imports/")
+    page.locator("tbody a").first.click()
+    page.locator("#page-table").get_by_role("link", name="Workshop and prices").click()
+    expect(page.get_by_role("heading", name="What survived")).to_be_visible()
+    expect(page.get_by_text("No fact lost")).to_be_visible()
+    frame = page.frame_locator("iframe.stored-page")
+    page.locator("iframe.stored-page").scroll_into_view_if_needed()
+    expect(frame.get_by_role("heading", name="Workshop")).to_be_visible()
+    expect(frame.get_by_text("Selected: the page’s own text")).to_be_visible()
+    look(page, "page-report")
+
+
+def test_an_edit_whose_page_changes_asks_which_text_stays(page, address, website):
+    page.goto(f"{address}/harbour-lane/models/shop-help/?q=Full+service")
+    page.locator("#snippet-table").get_by_role("button", name="Edit “Workshop and prices").first.click()
+    dialog = page.get_by_role("dialog")
+    text = dialog.locator("textarea[name=completion]")
+    text.fill(text.input_value() + "\n\nWe collect your bicycle for 15 EUR.")
+    dialog.get_by_role("button", name="Save snippet").click()
+    expect(dialog).to_have_count(0)
+
+    website.change("workshop.html", "129 EUR", "139 EUR")
+    page.get_by_role("button", name="Import", exact=True).click()
+    dialog.get_by_role("link", name="Single pages").click()
+    dialog.locator("textarea[name=addresses]").fill(f"{website.address}/workshop.html")
+    look(page, "import-pages")
+    dialog.get_by_role("button", name="Start the import").click()
+    dialog.get_by_role("link", name="Decide which text stays").click()
+    page.locator("#snippet-table").get_by_role("button", name=re.compile("^Conflict")).first.click()
+    expect(dialog).to_contain_text("139")
+    look(page, "conflict")
+    dialog.get_by_role("button", name="Keep mine").click()
+    expect(dialog).to_have_count(0)

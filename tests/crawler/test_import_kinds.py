@@ -16,9 +16,12 @@ from crawler.crawl import (
 )
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
+from crawler.render import is_available
 from crawler.site import SiteUnreachable
 from models_app.models import MLModel, Retrieval
+from tests.conftest import needs
 from tests.crawler.test_crawl import Killed, carry_on, crawl, reasons, stored, texts
+from tests.fakes.documents import make_docx, word_paragraph
 from tests.fakes.website import Answer, Website, page, redirect
 
 # The lease is renewed by a thread of its own, which sees only what is committed.
@@ -247,6 +250,26 @@ class TestDocuments:
         assert reasons(job, website, "skipped") == {"/doc.pdf": "not html: pdf"}
         assert "tick “Documents”" in job.pages.get(url=website.url("/doc.pdf")).report["message"]
 
+    @pytest.fixture
+    def with_documents(self, website):
+        price_list = make_docx(word_paragraph("Bread costs 3 euros"))
+        website.paths |= {
+            "/": page("Home", "/prices.docx", "/broken.docx"),
+            "/prices.docx": Answer(price_list, content_type="application/octet-stream"),
+            "/broken.docx": Answer(price_list[:200], content_type="application/octet-stream"),
+        }
+        return website
+
+    def test_a_document_becomes_a_page_where_it_is_wanted(self, model, with_documents):
+        job = crawl(model, with_documents, imports_documents=True)
+        document = job.pages.get(url=with_documents.url("/prices.docx"))
+        assert (document.state, document.kind, document.source) == ("done", "docx", b"")
+        assert "Bread costs 3 euros" in model.snippets.get(uri=document.url).completion
+        assert job.pages.get(url=with_documents.url("/broken.docx")).state in ("failed", "skipped")
+
+    def test_a_document_that_is_named_itself_is_wanted(self, model, with_documents):
+        assert stored(read_pages(model, with_documents, "/prices.docx"), with_documents) == ["/prices.docx"]
+
 
 class TestPagesThatScriptsDraw:
     SHELL = "<!doctype html><title>App</title><div id=root></div><script src=/app.js></script>"
@@ -256,6 +279,19 @@ class TestPagesThatScriptsDraw:
         job = crawl(model, website)
         assert reasons(job, website, "failed") == {"/app": "needs scripts"}
         assert "Draw pages" in job.pages.get(url=website.url("/app")).report["message"]
+
+    def test_they_are_drawn_where_that_is_wanted(self, model, website):
+        needs(is_available(), "a browser (Debian's package chromium)")
+        script = "document.getElementById('root').innerHTML = '<main><h1>App</h1><p>Bread costs 3 euros</p></main>'"
+        website.paths |= {
+            "/": page("Home", "/app"),
+            "/app": self.SHELL,
+            "/app.js": Answer(script, content_type="text/javascript"),
+        }
+        job = crawl(model, website, renders_scripts=True)
+        assert stored(job, website) == ["/", "/app"]
+        assert job.pages.get(url=website.url("/app")).report["rendered"] is True
+        assert "Bread costs 3 euros" in "".join(texts(model).values())
 
 
 class TestSecondTries:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from crawler.crawl import new_import
 from crawler.models import Import
 from crawler.tasks import run_import, take_up_abandoned_jobs
+from models_app.lease import Lease, TurnEnds
 from models_app.models import MLModel, Retrieval, Vectorising
 from tenants.models import Tenant
 from tenants.store import activated, delete_store
@@ -89,3 +90,26 @@ def test_a_suspended_tenants_jobs_wait(acme, sent):
         new_import(model_of(acme), "http://127.0.0.1:9/")
     Tenant.objects.filter(pk=acme.pk).update(is_suspended=True)
     assert take_up_abandoned_jobs() == 0
+
+
+def test_a_job_that_was_never_begun_comes_before_those_that_take_turns(acme, globex, sent):
+    with activated(acme):
+        begun = Import.take(new_import(model_of(acme), "http://127.0.0.1:9/").pk)
+        begun.hand_back()
+    with activated(globex):
+        new = new_import(model_of(globex), "http://127.0.0.1:9/")
+    assert take_up_abandoned_jobs() == 2
+    assert sent() == [("crawler.run_import", globex.pk, new.pk), ("crawler.run_import", acme.pk, begun.pk)]
+
+
+def test_jobs_are_told_whether_others_wait(acme, sent):
+    with activated(acme):
+        model = model_of(acme)
+        waiting = new_import(model, "http://127.0.0.1:9/")
+        take_up_abandoned_jobs()
+        vectorising = Vectorising.take(Vectorising.objects.create(model=model).pk)
+        with pytest.raises(TurnEnds):
+            Lease(vectorising, turn_seconds=0).check()
+        waiting.request_stop()
+        take_up_abandoned_jobs()
+        Lease(vectorising, turn_seconds=0).check()

@@ -6,7 +6,7 @@ let fall. Facts are what an answer must not get wrong: numbers, prices, dates, a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -14,6 +14,8 @@ from crawler.select import Content
 
 MOST_LOST_SHOWN = 20
 LONGEST_SHOWN_CHARACTERS = 200
+# Characters gone through for facts that are only read in other limits: on a page of megabytes the words must do.
+MOST_SEARCHED = 300_000_000
 
 # Scripts, styles and form machinery are no text; a formula is written in TeX, not in the signs it is drawn with.
 _UNSEEN = frozenset(
@@ -151,6 +153,13 @@ def loss_at_splitting(loss: dict, selected: str, kept: str, texts: Iterable[str]
     return whole
 
 
+def loss_as_before(loss: dict, last: dict) -> dict:
+    """Return the loss at reading a page whose snippets were left as they were, with what splitting lost last time."""
+    if not last or last.get("at_reading") == loss:
+        return last or loss
+    return loss | {"snippets": last.get("snippets", {}), "at_reading": loss}
+
+
 def facts_of(text: str) -> Counter[str]:
     """Return every number, price, date, e-mail, phone, URL, code span and name of the Markdown, and how often.
 
@@ -209,14 +218,34 @@ def loss_between(before: Counted, after: Counted) -> Loss:
     lost_words = before.words - after.words
     if lost_words:
         _forgive_parting(lost_words, after.words - before.words)
+    stands = _search_in(after.text)
     facts = [
         fact
         for fact in before.facts - after.facts
-        if not lost_words.keys().isdisjoint(WORD.findall(fact)) or fact not in after.text
+        if not lost_words.keys().isdisjoint(WORD.findall(fact)) or not stands(fact)
     ]
     cells = before.cells - after.cells if lost_words else Counter()
     lost_cells = sum(count for cell, count in cells.items() if not lost_words.keys().isdisjoint(cell.split()))
     return Loss(lost_words.total(), facts, lost_cells)
+
+
+def unknown_facts(counted: Counted, known: Counted) -> list[str]:
+    """Return the facts of one text that the other does not hold at all."""
+    stands = _search_in(known.text)
+    fresh = counted.facts.keys() - known.facts.keys()
+    return [fact for fact in fresh if not known.words.keys() >= set(WORD.findall(fact)) or not stands(fact)]
+
+
+def _search_in(text: str) -> Callable[[str], bool]:
+    """Return what tells whether a fact stands in the text; after long searches it believes so."""
+    left = MOST_SEARCHED
+
+    def stands(fact: str) -> bool:
+        nonlocal left
+        left -= len(text)
+        return left < 0 or fact in text
+
+    return stands
 
 
 def _forgive_parting(lost: Counter[str], gained: Counter[str]) -> None:

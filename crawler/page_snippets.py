@@ -13,7 +13,7 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 from crawler.import_llm import ImportLLM
-from crawler.loss import loss_at_splitting
+from crawler.loss import loss_as_before, loss_at_splitting
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.repeated import (
@@ -48,7 +48,7 @@ UNCHANGED = "not anew, as nothing has changed since the last import"
 SPELLING = re.compile(r"https?://(www\.)?")
 
 # What the report of a page that was left as it was takes over from the last import's.
-CARRIED = ("checks", "loss", "split_for")
+CARRIED = ("checks", "split_for")
 NO_CHANGE = {"added": 0, "changed": 0, "kept": 0, "removed": 0, "conflicts": 0}
 
 
@@ -67,13 +67,14 @@ class SnippetMaker:
         """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
         if job.kind == Import.Kind.FILES:  # which belong to no site that says anything around them
             return cls(job, lease, RepeatedBlocks(), "", ImportLLM(job, lease))
-        titles = job.pages.filter(state__in=(State.READ, State.DONE)).values_list("title", flat=True)
+        titles = _titles(job)
         repeated = find_repeated_blocks(page_texts(job, lease))
-        elsewhere = _kept_elsewhere(job) if job.kind == Import.Kind.PAGES else []
+        are_single = not job.scope  # pages of which no import of their whole site is known
+        elsewhere = _kept_elsewhere(job) if are_single else []
         kept = blocks_kept(elsewhere)
         known = RepeatedBlocks(repeated.keys | kept.keys)
         maker = cls(job, lease, known, find_site_name(titles.iterator()), ImportLLM(job, lease))
-        if job.kind == Import.Kind.PAGES:
+        if are_single:
             maker.keep_further_blocks(RepeatedBlocks(repeated.keys - kept.keys), pieces_kept(elsewhere))
         else:
             maker.keep_site_blocks()
@@ -142,7 +143,8 @@ class SnippetMaker:
         """Note that the page's snippets stand as the last import made them."""
         count = self._standing(page).count()
         page.report |= {name: last["report"][name] for name in CARRIED if name in last["report"]}
-        page.report |= {"split": UNCHANGED, "snippets": NO_CHANGE | {"kept": count}}
+        loss = loss_as_before(page.report.get("loss") or {}, last["report"].get("loss") or {})
+        page.report |= {"split": UNCHANGED, "snippets": NO_CHANGE | {"kept": count}, "loss": loss}
         with tenant_atomic():
             self.lease.check()
             self._finish(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
@@ -218,6 +220,15 @@ def _own_addresses(job: Import) -> list[str]:
     starts = job.model.imports.filter(kind=Import.Kind.SITE).values("start_url")
     read = job.pages.filter(state__in=(State.READ, State.DONE)).exclude(url__in=starts)
     return list(read.values_list("url", flat=True))
+
+
+def _titles(job: Import):
+    """Return the titles that tell a site's name: those of the import, for single pages those of their site as well."""
+    jobs = [job.pk]
+    if job.kind == Import.Kind.PAGES:
+        jobs += job.model.imports.filter(kind=Import.Kind.SITE, state=Import.State.DONE).values_list("pk", flat=True)[:1]
+    read = Page.objects.filter(job__in=jobs, state__in=(State.READ, State.DONE))
+    return read.values_list("title", flat=True)
 
 
 def _kept_elsewhere(job: Import) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from crawler.loss import WORD, Counted, count_markdown, count_text, facts_of, loss_between
+from crawler.loss import WORD, Counted, count_markdown, count_text, facts_of, loss_between, unknown_facts
 from crawler.split_headings import Piece, join_texts
 
 _SENTENCE = re.compile(r"[^\n.!?…。！？]*\w(?:[^\n.!?…。！？]|[.!?…](?=\S))*")
@@ -35,7 +35,7 @@ def check_pieces(markdown: str, page_title: str, pieces: Sequence[Piece]) -> Che
     sentences = _SENTENCE.findall(page.text)
     loss = loss_between(page, sections)
     uncovered = _uncovered(sentences, sections.text) if loss.words else []
-    invented = [fact for fact in sections.facts.keys() - page.facts.keys() if fact not in page.text]
+    invented = unknown_facts(sections, page)
     said = Said(page, count_text(page_title))
     titles = dict.fromkeys(piece.title for piece in pieces if piece.title != page_title)
     invented += [fact for title in titles for fact in said.unsaid_facts(title)]

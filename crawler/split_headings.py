@@ -14,7 +14,7 @@ from models_app.tokens import count_tokens, truncate_to_tokens
 
 # Shares of the threshold, so that Max context tokens sets the granularity. At the default of 1,600 tokens a piece aims
 # at 528, and a section of under 176 joins its neighbour; a list or paragraph is cut at 1,056. Chosen on awsdocs by
-# keyword (tests/benchmarks/bench_split.py: nDCG@10 .804; .794 to .800 at a target of .3, .797 at .35) and on a site
+# keyword (tests/benchmarks/bench_split.py: nDCG@10 .807; some .01 less at .3 and .35) and on a site
 # under hybrid (its MRR falls at .4).
 TARGET_SHARE = 0.33
 SMALL_SHARE = 0.11
@@ -23,6 +23,7 @@ TITLE_CHARACTERS = 300
 # What a blank line between two blocks may add to their tokens, and so many more may a joint be off.
 JOINT_TOKENS = 2
 TITLE_PART = 4  # a title may take a fourth of a piece: the text is what answers
+CUT_MARKS = ("\n", ". ", " ")
 ENTRY_START = re.compile(r"\n+(?=[-*+] |\d{1,9}[.)] )")
 # A sentence ends behind its stop and a quote or bracket that closes there; not within code, links and emphasis.
 SENTENCE_END = re.compile(
@@ -246,12 +247,17 @@ def _packed(parts: list[str], separator: str, room: int, head: str = "", tail: s
 
 
 def _cut_hard(part: str, room: int) -> Iterator[str]:
-    """Yield a sentence, row or line that is too large by itself in halves, cut at a blank where there is one."""
+    """Yield a sentence, row, line or list's entry that is too large by itself in halves, cut where it reads best."""
     if count_tokens(part) <= max(room, 1) or len(part) < 2:
         yield part
         return
     middle = len(part) // 2
-    blank = part.rfind(" ", 1, middle + 1)
-    cut = blank if blank > 0 else middle
-    yield from _cut_hard(part[:cut], room)
-    yield from _cut_hard(part[cut:].lstrip(" ") if blank > 0 else part[cut:], room)
+    for mark in CUT_MARKS:
+        cut = part.rfind(mark, 1, middle + 1)
+        # An end of a line or sentence counts where the first half is no mere stub; a blank does anywhere.
+        if cut > (0 if mark == " " else middle // 4):
+            yield from _cut_hard(part[: cut + len(mark)].rstrip(" \n"), room)
+            yield from _cut_hard(part[cut + len(mark) :], room)
+            return
+    yield from _cut_hard(part[:middle], room)
+    yield from _cut_hard(part[middle:], room)

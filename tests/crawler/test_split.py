@@ -382,3 +382,47 @@ def test_case_t10_a_broken_or_incomplete_answer_loses_nothing(case, number):
     assert all(fact in "\n".join(texts(split)) for fact in case("T10")["expected"]["snippets_together_contain"])
     assert letters("".join(texts(split))) == letters(markdown)
     assert split.report
+
+
+_ANSWER_PARTS = st.lists(
+    st.one_of(st.integers(-2, 60), st.booleans(), st.text(max_size=3), st.none(), st.floats(), st.just([1])),
+    max_size=50,
+)
+_ANSWERS = st.one_of(
+    st.none(),
+    st.text(max_size=5),
+    st.builds(
+        lambda entries: {"sections": entries},
+        st.lists(
+            st.one_of(
+                st.fixed_dictionaries(
+                    {"parts": _ANSWER_PARTS},
+                    optional={"title": st.sampled_from(["What is Solo?", "Is it 99 euros?", "", None, 7, "t" * 999])},
+                ),
+                st.integers(),
+                st.fixed_dictionaries({"parts": st.permutations(range(1, 43)).map(list)}),
+            ),
+            max_size=5,
+        ),
+    ),
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(_ANSWERS, _ANSWERS)
+def test_whatever_an_llm_answers_every_letter_is_there_once_and_nothing_is_made_up(first, second):
+    splitter, _ = answering(first, second)
+    split = split_page(PLANS, "Plans", 120, splitter)
+    assert sorted(letters("".join(texts(split)))) == sorted(letters(PLANS))
+    assert (split.checks["missing"], split.checks["invented"], split.checks["uncovered"]) == (0, 0, 0)
+    assert all(tokens(draft) <= 120 for draft in split.drafts)
+    again = split_page(PLANS, "Plans", 120, splitter, split.plan)
+    assert sorted(letters("".join(texts(again)))) == sorted(letters(PLANS))
+
+
+def test_a_list_within_an_entry_is_cut_between_its_lines():
+    markdown = "- All of them\n" + "\n".join(f"  - Entry {number} of Ann Smith. It is so." for number in range(200))
+    split = split_page(markdown, "List", 120)
+    assert split.checks["missing"] == 0
+    assert all(line.endswith("It is so.") for text in texts(split) for line in text.split("\n")[1:])
+    assert all(tokens(draft) <= 120 for draft in split.drafts)

@@ -12,7 +12,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from queue import SimpleQueue
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PAGE_SECONDS = 20.0
 # What closing a page or a browser may take before it is left behind.
 PATIENCE_SECONDS = 5.0
+START_SECONDS = 30.0
 MAX_REQUESTS = 150
 MAX_BYTES = 30_000_000
 MAX_REDIRECTS = 5
@@ -186,18 +187,12 @@ class _Drawing:
     url: str
     seconds: float
     questions: "SimpleQueue[_Question | None]"
-    ends_at: float = field(init=False)
+    ends_at: float = float("inf")
     request_count: int = 0
     fetched_bytes: int = 0
     is_document_asked: bool = False
+    is_document_had: bool = False
     failure: str = ""
-
-    def __post_init__(self) -> None:
-        self.ends_at = monotonic() + self.seconds
-
-    @property
-    def left_ms(self) -> float:
-        return max(1.0, (self.ends_at - monotonic()) * 1000)
 
     async def answer(self, route: "Route") -> None:
         """Answer a request of the page with what the caller's thread fetches, or not at all."""
@@ -220,6 +215,7 @@ class _Drawing:
         shared = {"Access-Control-Allow-Origin": origin or "*", "Access-Control-Allow-Credentials": "true"}
         content_type = "text/html; charset=utf-8" if is_document else page.content_type
         body = page.text.encode() if is_document else page.body
+        self.is_document_had |= is_document
         await route.fulfill(status=200, headers={"Content-Type": content_type, **shared}, body=body)
 
     def _is_own_document(self, request: "Request") -> bool:
@@ -246,7 +242,7 @@ class _Chromium:
         from playwright.async_api import Error
 
         try:
-            async with asyncio.timeout(drawing.seconds + 3 * PATIENCE_SECONDS):
+            async with asyncio.timeout(START_SECONDS + drawing.seconds + 2 * PATIENCE_SECONDS):
                 await self._start()
                 return await self._draw_in_context(drawing)
         except (Error, TimeoutError) as error:
@@ -299,8 +295,11 @@ async def _html_of(page: "Page", drawing: _Drawing, context: "BrowserContext") -
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     debugger = await context.new_cdp_session(page)
+    drawing.ends_at = monotonic() + drawing.seconds  # a slow start of the browser takes none of the page's time
     with contextlib.suppress(PlaywrightTimeout):  # what stands there by then is the page
-        await page.goto(drawing.url, wait_until="networkidle", timeout=drawing.left_ms)
+        await page.goto(drawing.url, wait_until="networkidle", timeout=1000 * drawing.seconds)
+    if not drawing.is_document_had:
+        raise TimeoutError
     async with asyncio.timeout(PATIENCE_SECONDS):
         # A script that never ends would keep the page from being read.
         await debugger.send("Emulation.setScriptExecutionDisabled", {"value": True})

@@ -194,7 +194,7 @@ def test_the_browser_itself_has_no_network(renderer, listener):
     ids=["busy", "busy at once", "polling", "promises", "dialogs"],
 )
 def test_an_endless_page_ends_in_time_with_what_it_shows(client, renderer, script):
-    with Renderer(client, timeout_seconds=2) as hasty:
+    with Renderer(client, timeout_seconds=3) as hasty:
         html, site = drawn(hasty, {"/": shell(SHOW, script), "/more": Answer("{}", content_type=JSON)})
     assert "first words" in html.split("<script")[0]
     assert len(site.requests) < 200
@@ -204,9 +204,16 @@ def test_a_server_that_drips_does_not_hold_a_page(client, renderer):
     def dripping(_request) -> Answer:
         return Answer(pieces=(b"x" for _ in range(10_000)), pause_seconds=0.05, content_type=JSON)
 
-    with Renderer(client, timeout_seconds=2) as hasty:
+    with Renderer(client, timeout_seconds=3) as hasty:
         html, _ = drawn(hasty, {"/": shell(SHOW, "fetch('/slow'); show('words')"), "/slow": dripping})
     assert "words " in html
+
+
+def test_a_page_that_does_not_come_in_time_is_not_taken_for_what_the_browser_shows_instead(client):
+    late = Answer(pieces=(b"<p>late" for _ in range(10_000)), pause_seconds=0.05)
+    with Renderer(client, timeout_seconds=1) as hasty, pytest.raises(RenderError) as failure:
+        drawn(hasty, {"/": late})
+    assert failure.value.message
 
 
 def test_a_page_that_grows_without_end_is_refused(renderer):

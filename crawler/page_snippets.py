@@ -226,7 +226,8 @@ def _titles(job: Import):
     """Return the titles that tell a site's name: those of the import, for single pages those of their site as well."""
     jobs = [job.pk]
     if job.kind == Import.Kind.PAGES:
-        jobs += job.model.imports.filter(kind=Import.Kind.SITE, state=Import.State.DONE).values_list("pk", flat=True)[:1]
+        sites = job.model.imports.filter(kind=Import.Kind.SITE, state=Import.State.DONE)
+        jobs += sites.values_list("pk", flat=True)[:1]
     read = Page.objects.filter(job__in=jobs, state__in=(State.READ, State.DONE))
     return read.values_list("title", flat=True)
 

@@ -236,7 +236,8 @@ def retire_gone_pages(job: Import, lease: Lease) -> None:
             earlier.update(markdown="", landmarks=[], source=b"")
         count += 1
     if count:
-        job.add_note(f"Pages that are not on the site any more: {count:,}. Their snippets were removed.")
+        why = "excluded now, or not on the site any more" if job.exclude_paths else "not on the site any more"
+        job.add_note(f"Pages that are {why}: {count:,}. Their snippets were removed.")
 
 
 def make_vectors(job: Import, lease: Lease, watch: Watch) -> None:

@@ -176,6 +176,11 @@ class TestStoredPages:
         assert job.pages.get(url=website.url("/b")).source
         assert not Page.objects.exclude(job=job).exclude(markdown="").exists()
 
+    def test_single_pages_keep_under_their_address_what_they_say_around_their_text(self, model, website):
+        read_pages(model, website, "/a", "/b")
+        carry_on(start_split(model))
+        assert model.snippets.get(source="site").uri == website.url("/a")
+
     def test_a_page_that_is_gone_does_not_come_back(self, model, website):
         crawl(model, website)
         website.paths |= {"/": page("Home", "/a"), "/b": Answer("gone", 410)}
@@ -222,6 +227,7 @@ class TestPathsAndDepth:
         crawl(model, website)
         asked = website.asked("/b")
         job = crawl(model, website, exclude_paths="/b\n/nowhere*")
+        assert "excluded now" in " ".join(job.notes)
         assert reasons(job, website, "skipped") == {"/b": "excluded by your patterns"}
         assert website.asked("/b") == asked
         assert not model.snippets.filter(uri=website.url("/b")).exists()

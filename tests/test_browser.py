@@ -288,3 +288,29 @@ def test_an_edit_whose_page_changes_asks_which_text_stays(page, address, website
     look(page, "conflict")
     dialog.get_by_role("button", name="Keep mine").click()
     expect(dialog).to_have_count(0)
+
+
+def test_another_max_context_tokens_splits_the_stored_pages_anew(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    page.get_by_role("button", name="Behaviour").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[name=max_context_tokens]").fill("400")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("heading", name="The stored pages, split anew")).to_be_visible()
+    expect(dialog.locator("strong", has_text="Finished.")).to_be_visible()
+    look(page, "split-anew")
+
+
+def test_the_ways_to_import_are_reached_by_keyboard(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    page.get_by_role("button", name="Import", exact=True).press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("input[name=address]")).to_be_focused()
+    dialog.get_by_role("link", name="Single pages").press("Enter")
+    expect(dialog.locator("textarea[name=addresses]")).to_be_focused()
+    dialog.get_by_role("link", name="Files").press("Enter")
+    expect(dialog.locator("input[type=file]")).to_be_focused()
+    look(page, "import-files")
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_role("button", name="Import", exact=True)).to_be_focused()

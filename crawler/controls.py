@@ -5,7 +5,7 @@ A reader of the page's text asks for none of it, yet it is said: it is the site'
 
 from collections.abc import Iterator
 
-from crawler.landmarks import Page, within
+from crawler.landmarks import Page, outermost, within
 from crawler.tree import HEADINGS, Tag
 
 _LONGEST_CONTROL_CHARACTERS = 60
@@ -24,9 +24,9 @@ def find_controls(page: Page) -> list[Tag]:
     buttons = [tag for tag in page.by_name["button"] if tag.position not in of_forms]
     buttons += [tag for tag in page.with_role("button") if tag.name != "button"]
     in_titles = {tag.position for tag in within(titles, buttons)}
-    controls = [tag for tag in buttons if tag.position not in in_titles and _is_control(page, tag)]
+    controls = [tag for tag in outermost(buttons) if tag.position not in in_titles and _is_control(page, tag)]
     fields = {tag.get("id"): tag for name in _FIELDS for tag in page.by_name[name] if tag.get("id")}
-    controls += [tag for tag in page.by_name["label"] if tag.position in of_forms or _is_label(tag, fields)]
+    controls += [tag for tag in outermost(page.by_name["label"]) if tag.position in of_forms or _is_label(tag, fields)]
     return [*controls, *_skip_links(page)]
 
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from crawler.landmarks import Page, holds_any, outermost, within
+from crawler.landmarks import Page, holds_any, outermost
 from crawler.tree import Tag
 
 _LINKED_SHARE = 0.5  # of a list's characters
@@ -49,7 +49,9 @@ def find_link_lists(page: Page, roots: list[Tag], is_marked: bool, left_out: lis
 def gather_around(page: Page, roots: Iterable[Tag], moved: Iterable[Tag]) -> Iterator[Tag]:
     """Yield, in order, what is moved to the site, and all else that a reader sees outside of the roots, gathered."""
     moved = list(outermost(moved))
-    kept = {tag.position: [tag] for tag in moved} | {root.position: list(within([root], moved)) for root in roots}
+    kept = {root.position: _among(moved, root) for root in roots}
+    inside = {tag.position for tags in kept.values() for tag in tags}
+    kept |= {tag.position: [tag] for tag in moved if tag.position not in inside}
     places = sorted(kept)
     waiting: list[Tag | list[Tag | str]] = [page.root]
     while waiting:
@@ -106,7 +108,11 @@ def _leads_away(page: Page, part: Tag) -> bool:
 
 
 def _inside(page: Page, part: Tag, name: str) -> list[Tag]:
-    tags = page.by_name[name]
+    return _among(page.by_name[name], part)
+
+
+def _among(tags: list[Tag], part: Tag) -> list[Tag]:
+    """Return those of the elements, which are in document order, that are the part or lie in it."""
     first = bisect_left(tags, part.position, key=lambda tag: tag.position)
     beyond = bisect_left(tags, part.last + 1, key=lambda tag: tag.position)
     return tags[first:beyond]

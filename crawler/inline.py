@@ -51,17 +51,26 @@ class _Span(NamedTuple):
 
 def write_line(runs: Iterable[Run], place: str = "paragraph") -> str:
     """Return the Markdown of one paragraph, "heading" or table "cell"; the last two stay on one line."""
-    tokens = _tokens(runs, keeps_breaks=place == "paragraph")
-    pieces, spans = _pieces(tokens)
-    while idle := [span for span in spans if not _is_emphasis(pieces, span)]:
-        tokens = _unmarked(tokens, idle)
-        pieces, spans = _pieces(tokens)
-    line = "".join(pieces)
+    runs = list(runs)
+    if any(run.marks or run.kind != "text" for run in runs):
+        line = _write_marked(runs, keeps_breaks=place == "paragraph")
+    else:
+        text = " ".join("".join(run.text for run in runs).split())
+        line = _ESCAPES[False, False].sub(_escape_match, text)
     if place == "cell":
         return line.replace("|", "\\|")
     if place == "heading":
         return re.sub(r"(?<!\S)(#+)$", r"\\\1", line)
     return "\n".join(_escape_block_markup(part) for part in line.split("\n"))
+
+
+def _write_marked(runs: Sequence[Run], keeps_breaks: bool) -> str:
+    tokens = _tokens(runs, keeps_breaks)
+    pieces, spans = _pieces(tokens)
+    while idle := [span for span in spans if not _is_emphasis(pieces, span)]:
+        tokens = _unmarked(tokens, idle)
+        pieces, spans = _pieces(tokens)
+    return "".join(pieces)
 
 
 def without_images(runs: Sequence[Run], keeps_shown: bool, is_heading: bool) -> list[Run]:

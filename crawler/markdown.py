@@ -13,6 +13,7 @@ from crawler.tables import is_layout, write_table
 READER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 """The Markdown we write and read: CommonMark with tables and strikethrough, and without raw HTML."""
 
+_INLINE_MARKUP = re.compile(r"[\\`*_~\[\]<&]")
 _BLOCK_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
@@ -21,9 +22,10 @@ def plain_words(markdown: str) -> str:
     words: list[str] = []
     references: dict = {}
     for token in _BLOCK_READER.parse(markdown, references):
-        if token.type in ("fence", "code_block"):
+        is_inline = token.type == "inline"
+        if token.type in ("fence", "code_block") or (is_inline and not _INLINE_MARKUP.search(token.content)):
             words += token.content.split()
-        elif token.type == "inline":
+        elif is_inline:
             # Line by line: the tokens of a large page all at once keep the garbage collector busy for longer than us.
             pieces = READER.inline.parse(token.content, READER, references, [])
             words += "".join(map(_visible_text, pieces)).split()

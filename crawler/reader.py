@@ -126,6 +126,8 @@ class Reader:
 
     def end_paragraph(self) -> None:
         """Put the paragraph in hand, if any, among the blocks; two line breaks in a row end one too."""
+        if not self.runs:
+            return
         runs, self.runs = self.runs, []
         for part in _paragraphs(runs):
             kept = without_images(self._once_linked(part), self.keeps_images, self.inside["heading"] > 0)

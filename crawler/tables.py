@@ -8,6 +8,7 @@ from crawler.inline import write_line
 _LONGEST_CELL_CHARACTERS = 300
 _LONGEST_REPEATED_CHARACTERS = 80
 _WIDEST_SPAN = 50
+_MOST_HANGING = 50  # columns into which cells of earlier rows reach: each later row repeats them
 _RULES = {"left": ":---", "center": ":---:", "right": "---:"}
 
 
@@ -79,7 +80,7 @@ def _grid(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
                 text = write_line(runs_of(cell.blocks), "cell")
                 below = text if len(text) <= _LONGEST_REPEATED_CHARACTERS else ""
                 spanned = [text] + [""] * (min(cell.column_span, _WIDEST_SPAN) - 1)
-                if cell.row_span > 1:
+                if cell.row_span > 1 and len(hanging) < _MOST_HANGING:
                     reach = index + cell.row_span - 1
                     repeated = [below, *spanned[1:]]
                     hanging |= {len(texts) + i: (part, reach) for i, part in enumerate(repeated)}

@@ -3,22 +3,30 @@
     python -m tests.benchmarks.bench_convert [suite to show the misses of]
 
 Both sides are rendered by the same reader and compared as HTML, because the texts differ by dialect. What a suite's own
-options change cannot all be matched: each suite has cases that contradict another's.
+options change cannot all be matched: each suite has cases that contradict another's. Then the time of whole pages,
+beside three other libraries where they are installed (requirements-bench.txt); they convert only, ours also selects.
 """
 
+import gzip
+import importlib.util
 import json
 import re
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 
-from crawler.convert import to_markdown
+from crawler.convert import landmark_markdown, to_markdown
+from crawler.decode import decode_text
 from crawler.select import select_content
 
 SUITES = ("turndown", "turndown-plugin-gfm", "markdownify", "league-html-to-markdown")
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "converter"
+PAGES = FOLDER.parent / "extraction" / "wcxb" / "html"
+EVERY = 10  # of the annotated pages is timed
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
 
@@ -47,6 +55,40 @@ def misses(suite: str) -> tuple[list[tuple[str, str, str, str]], int]:
     return missed, len(cases)
 
 
+def convert_page(html: str) -> None:
+    content = select_content(html, "https://example.com/")
+    to_markdown(content)
+    landmark_markdown(content)
+
+
+def converters() -> dict[str, Callable[[str], object] | None]:
+    """Return what converts a page, by name; None where the library is not installed."""
+    found: dict[str, Callable[[str], object] | None] = {"sitewise": convert_page}
+    for library, function in (("markdownify", "markdownify"), ("html2text", "html2text"), ("trafilatura", "extract")):
+        is_there = importlib.util.find_spec(library) is not None
+        found[library] = getattr(importlib.import_module(library), function) if is_there else None
+    return found
+
+
+def print_speed() -> None:
+    """Print what a page takes each library on average, in turns on the same pages."""
+    paths = sorted(PAGES.glob("*.html.gz"))[::EVERY]
+    pages = [decode_text(gzip.decompress(path.read_bytes()), "text/html") for path in paths]
+    functions = converters()
+    seconds = dict.fromkeys(functions, 0.0)
+    for html in pages:
+        for name, convert in functions.items():
+            if convert:
+                start = time.process_time()
+                convert(html)
+                seconds[name] += time.process_time() - start
+    for name, convert in functions.items():
+        figure = (
+            f"{1000 * seconds[name] / len(pages):7.1f} ms a page, {seconds[name] / seconds['sitewise']:5.2f} of ours"
+        )
+        print(f"{name:26} {figure if convert else 'is not installed'}")
+
+
 def main() -> None:
     shown = sys.argv[1:]
     for suite in SUITES:
@@ -54,6 +96,7 @@ def main() -> None:
         print(f"{suite:26} {total - len(missed):4} of {total} render as wanted")
         for name, html, wanted, ours in missed if suite in shown else ():
             print(f"--- {name}\n{html}\n=== wanted\n{wanted}\n=== ours\n{ours}\n")
+    print_speed()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ PORTS = {
     "tiktoken": {"models_app/tokens.py"},
     "requests": {"crawler/fetch.py", "crawler/transport.py"},
     "urllib3": {"crawler/fetch.py", "crawler/transport.py"},
-    "bs4": {"crawler/select.py", "crawler/convert.py"},
     "protego": {"crawler/robots.py"},
     "playwright": {"crawler/render.py"},
     "onnxruntime": {"models_app/local_embedder.py"},
@@ -36,7 +35,7 @@ PORTS = {
     "pptx": {"crawler/slides.py"},
     "openpyxl": {"crawler/sheets.py"},
 }
-NOT_USED = {"httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
+NOT_USED = {"bs4", "httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
 SQL_PORTS = {"models_app/index.py", "tenants/store.py"}
 RAW_SQL_CALLS = {"cursor", "chunked_cursor", "executescript", "executemany", "raw", "extra", "RawSQL"}
 MOST_LINES = 400

@@ -8,7 +8,7 @@ beside three other libraries where they are installed (requirements-bench.txt); 
 """
 
 import gzip
-import importlib.util
+import importlib
 import json
 import re
 import sys
@@ -65,8 +65,10 @@ def converters() -> dict[str, Callable[[str], object] | None]:
     """Return what converts a page, by name; None where the library is not installed."""
     found: dict[str, Callable[[str], object] | None] = {"sitewise": convert_page}
     for library, function in (("markdownify", "markdownify"), ("html2text", "html2text"), ("trafilatura", "extract")):
-        is_there = importlib.util.find_spec(library) is not None
-        found[library] = getattr(importlib.import_module(library), function) if is_there else None
+        try:
+            found[library] = getattr(importlib.import_module(library), function)
+        except ImportError:
+            found[library] = None
     return found
 
 

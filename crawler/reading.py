@@ -6,9 +6,10 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from html import escape, unescape
+from html import escape
 from io import BytesIO
 
+from bs4 import BeautifulSoup
 from lxml import etree
 
 MAX_PARTS = 10_000
@@ -92,7 +93,7 @@ def left_out_html(package: zipfile.ZipFile, parts: re.Pattern, namespace: str, h
 
     Text stands in elements `t` of any namespace (of words and of formulas), paragraphs are `p` of the one given.
     """
-    shown = set(_WORDS.findall(re.sub(r"<[^>]*>", " ", unescape(html)).casefold()))
+    shown = set(_WORDS.findall(BeautifulSoup(html, "lxml").get_text(" ").casefold()))
     found: dict[str, None] = {}
     for name in sorted(filter(parts.match, package.namelist())):
         for paragraph in parsed(package, name).iter(f"{{{namespace}}}p"):

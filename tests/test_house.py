@@ -24,9 +24,9 @@ PORTS = {
     "requests": {"crawler/fetch.py", "crawler/transport.py"},
     "urllib3": {"crawler/fetch.py", "crawler/transport.py"},
     "protego": {"crawler/robots.py"},
+    "bs4": {"crawler/reading.py"},
     "playwright": {"crawler/render.py"},
     "onnxruntime": {"models_app/local_embedder.py"},
-    "sentencepiece": {"models_app/local_embedder.py"},
     "onnx": {"models_app/e5_graph.py"},
     "yaml": {"models_app/yaml_rows.py"},
     "sqlite3": {"tenants/store.py"},
@@ -35,7 +35,7 @@ PORTS = {
     "pptx": {"crawler/slides.py"},
     "openpyxl": {"crawler/sheets.py"},
 }
-NOT_USED = {"bs4", "httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
+NOT_USED = {"httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
 SQL_PORTS = {"models_app/index.py", "tenants/store.py"}
 RAW_SQL_CALLS = {"cursor", "chunked_cursor", "executescript", "executemany", "raw", "extra", "RawSQL"}
 MOST_LINES = 400

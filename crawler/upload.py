@@ -3,7 +3,7 @@
 What came from a file of the same name before is replaced. The journey after that is the one of all imports.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
@@ -30,7 +30,7 @@ from models_app.jobs import JobFailed, Lease
 from models_app.models import TrainingSnippet
 from models_app.rows import KINDS as ROW_KINDS
 from models_app.rows import Rows
-from models_app.sections import hash_of
+from models_app.sections import Section, hash_of, known_hashes, page_texts
 from models_app.snippets import BATCH, replace_page_snippets
 from tenants.store import tenant_atomic
 from tenants.texts import storable
@@ -40,8 +40,10 @@ State, Source = Page.State, TrainingSnippet.Source
 UNREADABLE = "unreadable"
 STALE = timedelta(days=1)
 SHOWN_ERRORS = 5
+MOST_ALIKE = 50  # rows of one title among which an edited one is looked for
 
 Watch = Callable[[Import], None]
+Drafts = dict[str, TrainingSnippet]  # by digest
 
 
 def pages_of_upload(job: Import, lease: Lease, watch: Watch = lambda job: None) -> None:
@@ -97,7 +99,7 @@ def _import_rows(page: Page, upload: Upload, lease: Lease) -> None:
     else:
         changed, left_out = _replace_rows(page, rows, _columns_of(upload, rows), lease)
         warnings = [*rows.warnings, *left_out]
-    page.snippet_count = changed["added"] + changed["changed"] + changed["kept"]
+    page.snippet_count = sum(changed[name] for name in ("added", "changed", "kept", "protected"))
     page.report = {"selected_by": "rows", "warnings": warnings, "snippets": dict(changed)}
     _store(page, upload, lease)
 
@@ -145,25 +147,65 @@ def _replace_many(page: Page, fresh: list[TrainingSnippet], standing: QuerySet, 
     """Add the rows that do not stand, and delete those that an earlier file of this name had and this one has not.
 
     What a file has is kept in its page's plan, as digests: an address alone does not tell which file a row is from.
-    What the owner edited stays.
+    What the owner edited follows the file as it would follow a page.
     """
     wanted = {_digest(hash_of(each.prompt, each.completion), each.uri): each for each in fresh}
-    keys, former = {}, set(_former_plan(page))
-    columns = ("pk", "source_hash", "uri", "is_edited")
-    for pk, source_hash, uri, is_edited in standing.order_by().values_list(*columns).iterator():
+    former, kept, gone = set(_former_plan(page)), set(), []
+    unedited = standing.filter(is_edited=False).order_by()
+    for pk, source_hash, uri in unedited.values_list("pk", "source_hash", "uri").iterator():
         digest = _digest(source_hash, uri)
-        keys[digest] = None if is_edited else pk
-        former |= {digest} if uri == page.url else set()
-    new = [snippet for digest, snippet in wanted.items() if digest not in keys]
-    note = _progress_of(page)
-    for start in range(0, len(new), BATCH):
+        if digest in wanted:
+            kept.add(digest)
+        elif digest in former or uri == page.url:
+            gone.append(pk)
+    new = {digest: snippet for digest, snippet in wanted.items() if digest not in kept}
+    counts = _replace_edited(page, _edited_groups(page, wanted, new, former, standing), lease)
+    note, left = _progress_of(page), list(new.values())
+    for start in range(0, len(left), BATCH):
         lease.check()
-        snippets.add_many(page.job.model, new[start : start + BATCH])
-        note(start, len(new))
+        snippets.add_many(page.job.model, left[start : start + BATCH])
+        note(start, len(left))
     lease.check()
-    removed = snippets.delete(page.job.model, filter(None, (keys.get(digest) for digest in former - wanted.keys())))
+    removed = snippets.delete(page.job.model, gone)
     page.plan = sorted(wanted)
-    return Counter(added=len(new), kept=len(wanted) - len(new), removed=removed)
+    return counts + Counter(added=len(left), kept=len(kept), removed=removed)
+
+
+def _edited_groups(
+    page: Page, wanted: Drafts, new: Drafts, former: set[str], standing: QuerySet
+) -> dict[tuple[str, str], tuple[list[int], Drafts]]:
+    """Return, by address and title, the edited rows that are of this file, and what of it they may have become.
+
+    That is what has one of their texts, else what is new under their title; it is taken out of `new`.
+    """
+    titled = defaultdict(list)
+    for digest, snippet in new.items():
+        titled[snippet.uri, snippet.prompt].append(digest)
+    groups = defaultdict(lambda: ([], {}))
+    for row in standing.filter(is_edited=True).order_by("position", "pk").iterator():
+        digests = {_digest(text_hash, row.uri) for text_hash in known_hashes(row)}
+        if row.uri != page.url and wanted.keys().isdisjoint(digests) and former.isdisjoint(digests):
+            continue
+        titles = [text.prompt for text in page_texts(row)]
+        ids, drafts = groups[row.uri, titles[0]]
+        ids.append(row.pk)
+        alike = [digest for title in titles for digest in titled[row.uri, title][:MOST_ALIKE] if digest in new]
+        for digest in [digest for digest in digests if digest in wanted] or alike:
+            drafts[digest] = wanted[digest]
+            new.pop(digest, None)
+    return groups
+
+
+def _replace_edited(page: Page, groups: dict, lease: Lease) -> Counter:
+    """Let each group of edited rows follow what the file says now, and add what is none of theirs."""
+    counts = Counter()
+    for (uri, _), (ids, drafts) in groups.items():
+        sections = [Section(each.prompt, each.completion, each.position).made_ahead() for each in drafts.values()]
+        with tenant_atomic():
+            lease.check()
+            replaced = replace_page_snippets(page.job.model, uri, sections, Source.UPLOAD, among=ids)
+        counts.update(asdict(replaced))
+    return counts
 
 
 def _former_plan(page: Page) -> list[str]:

@@ -131,6 +131,11 @@ def page_texts(row: TrainingSnippet) -> list[Draft]:
     return texts
 
 
+def known_hashes(row: TrainingSnippet) -> set[str]:
+    """Return all that a row is recognised by: an edited one has up to three texts."""
+    return {_source_hash(row), _asked_hash(row), _edited_hash(row)} - {""}
+
+
 def _source_hash(row: TrainingSnippet) -> str:
     return row.source_hash
 

@@ -158,16 +158,23 @@ def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: 
     return [section if section.text_hash in known else section.made_ahead() for section in sections]
 
 
-def replace_page_snippets(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> Replaced:
-    """Make the page's snippets those of the drafts, in one transaction.
+def replace_page_snippets(
+    model: MLModel,
+    uri: str,
+    drafts: Iterable[Draft],
+    source: str = Source.CRAWL,
+    among: Sequence[int] | None = None,
+) -> Replaced:
+    """Make the page's snippets, or those of them `among` these ids, those of the drafts, in one transaction.
 
     A section that did not change keeps its row, its vector and the owner's edit; one that changed keeps its row and
     gets the new text, or, where the owner edited it, keeps the owner's and asks. What the owner edited survives also
     when its section is gone. Raises SnippetQuotaReached, and then nothing has changed.
     """
     sections = _sections_of(drafts)
+    standing = model.snippets.filter(uri=uri, source=source).order_by("position", "id")
     with tenant_atomic():
-        matching = match_sections(sections, model.snippets.filter(uri=uri, source=source).order_by("position", "id"))
+        matching = match_sections(sections, standing if among is None else standing.filter(pk__in=among))
         gone = [row for row in matching.gone if not row.is_edited]
         protected = [row for row in matching.gone if row.is_edited]
         _refuse_over_quota(len(matching.added) - len(gone))

@@ -116,6 +116,58 @@ def test_many_rows_are_replaced_too(model):
     assert job.changes["snippets"]["removed"] == 101
 
 
+def many(count, **changed):
+    """Rows of a file that is too long to be replaced in one transaction; `q7="text"` is another answer to the seventh."""
+    lines = (f"Question {n}?,{changed.get(f'q{n}', f'Old answer {n}')}" for n in range(count))
+    return ("question,answer\n" + "\n".join(lines)).encode()
+
+
+def edit(model, prompt, completion) -> TrainingSnippet:
+    row = model.snippets.get(prompt=prompt)
+    return snippets.edit(row, row.prompt, completion, row.uri)
+
+
+def test_an_edited_row_of_a_long_file_asks_when_its_row_changes_or_goes(model):
+    run(model, upload(model, "faq.csv", many(600), "csv", **FAQ_COLUMNS))
+    changed, gone = edit(model, "Question 7?", "Mine of 7."), edit(model, "Question 599?", "Mine of 599.")
+    same = edit(model, "Question 8?", "Mine of 8.")
+    for _ in range(2):  # the second time nothing is asked anew, and nothing comes in twice
+        job = run(model, upload(model, "faq.csv", many(599, q7="New answer"), "csv", **FAQ_COLUMNS))
+        assert job.state == "done", job.message
+        assert model.snippets.count() == 600
+        asked = model.snippets.filter(is_edited=True).values_list("pk", "completion", "conflict", "new_completion")
+        assert set(asked) == {
+            (changed.pk, "Mine of 7.", "changed", "New answer"),
+            (gone.pk, "Mine of 599.", "gone", ""),
+            (same.pk, "Mine of 8.", "", ""),
+        }
+    assert [job.changes["snippets"]["conflicts"] for job in Import.objects.all()] == [0, 2, 0]
+    run(model, upload(model, "faq.csv", many(600), "csv", **FAQ_COLUMNS))
+    assert model.snippets.count() == 600
+    assert not model.snippets.exclude(conflict="").exists()
+
+
+def test_an_edited_row_with_an_address_asks_too_but_not_about_another_file(model):
+    columns = {"prompt": "title", "completion": "text", "uri": "url"}
+
+    def send(name, *texts):
+        rows = [{"title": text[0], "text": text, "url": "https://acme.test/1"} for text in texts]
+        run(model, upload(model, name, json.dumps(rows).encode(), "json", **columns))
+
+    send("one.json", "A1", "B1")
+    send("two.json", "C1")
+    for title in "ABC":
+        edit(model, title, f"Mine of {title}.")
+    send("one.json", "A2", "D1")
+    asked = dict(model.snippets.values_list("prompt", "conflict"))
+    assert asked == {"A": "changed", "B": "gone", "C": "", "D": ""}
+    snippets.resolve(model.snippets.get(prompt="A"), "mine")
+    send("one.json", "A2", "D1")
+    send("one.json", "A3", "D1")
+    assert model.snippets.get(prompt="A").new_completion == "A3"
+    assert model.snippets.count() == 4
+
+
 def test_rows_without_a_choice_are_read_as_their_names_suggest(model):
     run(model, upload(model, "faq.csv", FAQ, "csv"))
     assert texts(model)[1] == ("Is it free?", "Yes.", "faq.csv")

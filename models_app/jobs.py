@@ -48,7 +48,7 @@ class Job(models.Model):
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     message = models.TextField(blank=True, help_text="How it ended, or what it is doing, for a person to read.")
     lease = models.CharField(max_length=32, blank=True, help_text="The token of the worker that holds the job.")
-    leased_until = models.DateTimeField(null=True, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)  # of a queued job: since when it waits again
     is_stop_requested = models.BooleanField(default=False)
     is_pause_requested = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -71,7 +71,8 @@ class Job(models.Model):
     @property
     def is_left_waiting(self) -> bool:
         """Whether it waits for so long that the workers are all busy, or none is there."""
-        return self.state == self.State.QUEUED and self.created_at < timezone.now() - PATIENCE
+        waits_since = self.leased_until or self.created_at
+        return self.state == self.State.QUEUED and waits_since < timezone.now() - PATIENCE
 
     @property
     def seconds(self) -> float:
@@ -121,7 +122,7 @@ class Job(models.Model):
     def resume(self) -> None:
         """Let a worker go on with a paused job; one that was only asked to pause goes on as well."""
         self._rows(*self.OPEN_STATES).update(is_pause_requested=False)
-        if self._rows(self.State.PAUSED).update(state=self.State.QUEUED):
+        if self._rows(self.State.PAUSED).update(state=self.State.QUEUED, leased_until=timezone.now()):
             self.wake_worker()
 
     def end_if_abandoned(self, message: str) -> bool:
@@ -142,7 +143,7 @@ class Job(models.Model):
 
     def hand_back(self) -> None:
         """Let another worker go on with the job at once."""
-        self._give_up_lease(state=self.State.QUEUED, lease="")
+        self._give_up_lease(state=self.State.QUEUED, lease="", leased_until=timezone.now())
 
     def pause(self) -> None:
         """Leave the job until somebody resumes it; unless they have meanwhile, or stopped it."""
@@ -154,7 +155,8 @@ class Job(models.Model):
             self.resume()
 
     def _give_up_lease(self, **fields) -> None:
-        type(self).objects.filter(pk=self.pk, lease=self.lease).update(leased_until=None, **fields)
+        fields = {"leased_until": None, **fields}
+        type(self).objects.filter(pk=self.pk, lease=self.lease).update(**fields)
         for name, value in fields.items():
             setattr(self, name, value)
 

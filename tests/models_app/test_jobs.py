@@ -81,7 +81,20 @@ def test_a_job_is_left_waiting_that_nobody_took_in_half_a_minute(job):
     assert not again(job).is_left_waiting
     Vectorising.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(seconds=31))
     assert again(job).is_left_waiting
-    assert not Vectorising.take(job.pk).is_left_waiting
+    taken = Vectorising.take(job.pk)
+    assert not taken.is_left_waiting
+    taken.hand_back()
+    assert not again(job).is_left_waiting
+    Vectorising.objects.filter(pk=job.pk).update(leased_until=timezone.now() - timedelta(seconds=31))
+    assert again(job).is_left_waiting
+
+
+def test_a_resumed_job_waits_from_then_on(job):
+    Vectorising.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(hours=1))
+    job.request_pause()
+    job.resume()
+    assert not again(job).is_left_waiting
+    assert Vectorising.take(job.pk)
 
 
 def test_of_workers_that_come_at_once_one_takes_the_job(acme_store, job):
@@ -215,7 +228,8 @@ def test_a_leaving_worker_hands_its_job_back_for_the_next_to_take_at_once(job):
             lease.check()
 
     perform_taken(Vectorising.take(job.pk), work)
-    assert (again(job).state, again(job).lease, again(job).leased_until) == (State.QUEUED, "", None)
+    assert (again(job).state, again(job).lease) == (State.QUEUED, "")
+    assert not again(job).is_left_waiting
     assert Vectorising.take(job.pk) is not None
 
 

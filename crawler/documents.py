@@ -17,7 +17,6 @@ from crawler.decode import DOCUMENT_KINDS, sniff_kind
 from crawler.reading import DocumentUnreadable
 
 __all__ = [
-    "DOCUMENT_KINDS",
     "Document",
     "DocumentUnreadable",
     "ReadingTooSlow",

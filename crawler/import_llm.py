@@ -52,8 +52,8 @@ class ImportLLM:
             self._job.add_note(f"Large pages were split by their headings: {error}")
             return None
 
-    def _ask(self, messages: list[dict], schema: dict, seconds_left: float, usage: Usage) -> dict:
+    def _ask(self, messages: list[dict], schema: dict, answer_tokens: int, seconds_left: float, usage: Usage) -> dict:
         if self._failures >= MOST_FAILURES:
             raise SplitterRefused("it failed on several pages in a row, so this import asks it no more.")
         self._lease.check()
-        return complete_json(self._provider, messages, schema, seconds_left, usage)
+        return complete_json(self._provider, messages, schema, answer_tokens, timeout_seconds=seconds_left, usage=usage)

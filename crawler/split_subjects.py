@@ -31,7 +31,8 @@ TITLE_CHARACTERS = 150
 LONG_PARAGRAPH_TOKENS = 80
 # What a part is about shows in its beginning: of a long table or listing no more is shown.
 SHOWN_TOKENS = 400
-NUMBER_TOKENS = 6
+NUMBER_TOKENS = 6  # of a part: its number where it is shown, and where it is sorted
+SECTION_TOKENS = 50  # of the answer, for each section: a title in any language, and the JSON around it
 # Of the parts: an LLM that leaves out more has not sorted the page.
 MOST_MISSING = 0.5
 # Of the LLM's window: the rest is for instructions and the answer.
@@ -151,13 +152,14 @@ def _shortened(text: str) -> str:
 def _ask_about(units: list[Unit], numbers: list[int], page_title: str, talk: Talk) -> tuple[list[Section], str]:
     """Return the sections of one run of units; what is wrong with them is asked about once, then mended."""
     messages, schema = messages_about([units[number].text for number in numbers]), _schema(len(numbers))
-    result = _read(talk.ask(messages, schema), len(numbers))
+    answer_tokens = len(numbers) * NUMBER_TOKENS + _most_sections(len(numbers)) * SECTION_TOKENS
+    result = _read(talk.ask(messages, schema, answer_tokens), len(numbers))
     lies = _untrue_titles(result, units, numbers, page_title)
     reports = []
     if result.missing or result.wrong or lies:
         complaint = {"role": "user", "content": _complaint(result, lies)}
         try:
-            again = _read(talk.ask([*messages, complaint], schema), len(numbers))
+            again = _read(talk.ask([*messages, complaint], schema, answer_tokens), len(numbers))
         except SplitterRefused as error:
             again = result
             reports.append(f"Asked again, the LLM gave nothing better: {error}")
@@ -227,6 +229,10 @@ def _add_missing(result: Sorted) -> None:
         home_of[place] = home
 
 
+def _most_sections(count: int) -> int:
+    return min(count, MOST_SECTIONS)
+
+
 def _schema(count: int) -> dict:
     part = {"type": "integer", "minimum": 1, "maximum": count}
     section = {
@@ -238,7 +244,7 @@ def _schema(count: int) -> dict:
         "required": ["title", "parts"],
         "additionalProperties": False,
     }
-    sections = {"type": "array", "items": section, "minItems": 1, "maxItems": min(count, MOST_SECTIONS)}
+    sections = {"type": "array", "items": section, "minItems": 1, "maxItems": _most_sections(count)}
     return {
         "type": "object",
         "properties": {"sections": sections},

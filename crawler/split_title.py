@@ -6,6 +6,7 @@ from models_app.tokens import truncate_to_tokens
 
 # Of the LLM's window: a question is short, and so are the instructions.
 PAGE_SHARE = 0.8
+ANSWER_TOKENS = 150  # some languages take a token for each character
 
 INSTRUCTION = (
     "You give a web page its title in a search index: the question that a reader would ask to find this page, in the "
@@ -29,7 +30,7 @@ def ask_for_title(units: list[Unit], markdown: str, page_title: str, talk: Talk)
     messages = [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": text}]
     said = said_by(range(len(units)), units, page_title)
     for report in ("The LLM asked the title.", "The LLM asked the title, at the second time of asking."):
-        title = tidy_title(talk.ask(messages, SCHEMA).get("title"))
+        title = tidy_title(talk.ask(messages, SCHEMA, ANSWER_TOKENS).get("title"))
         unsaid = said.unsaid_facts(title)
         if title and not unsaid:
             return title, report

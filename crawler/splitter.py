@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from models_app.lease import WorkEnds
 from models_app.llm import Usage
 
-Ask = Callable[[list[dict], dict, float, Usage], dict]
+Ask = Callable[[list[dict], dict, int, float, Usage], dict]
 
 
 class SplitterRefused(Exception):
@@ -18,7 +18,8 @@ class SplitterRefused(Exception):
 class Splitter:
     """The LLM that splits pages: how it is asked, how many tokens it holds, and how long one page may take it.
 
-    `ask` takes chat messages, a JSON schema, the seconds left and the usage to add to, and returns the JSON object.
+    `ask` takes chat messages, a JSON schema, how many tokens the answer may need, the seconds left and the usage to
+    add to, and returns the JSON object.
     """
 
     ask: Ask
@@ -35,13 +36,13 @@ class Talk:
         self._ask = splitter.ask
         self._deadline = time.monotonic() + splitter.page_seconds
 
-    def ask(self, messages: list[dict], schema: dict) -> dict:
+    def ask(self, messages: list[dict], schema: dict, answer_tokens: int) -> dict:
         """Return the LLM's answer; raises SplitterRefused, also when the page's time is up."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise SplitterRefused("it took too long.")
         try:
-            answer = self._ask(messages, schema, seconds_left, self.usage)
+            answer = self._ask(messages, schema, answer_tokens, seconds_left, self.usage)
         except WorkEnds:
             raise  # no fault of the LLM: the import itself has to end here
         except Exception as error:

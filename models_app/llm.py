@@ -34,7 +34,7 @@ ATTEMPTS = 2
 RETRY_PAUSE_SECONDS = 0.5
 # Nobody waits in front of a page that is being split: it may take as long as so many answers.
 JSON_DEADLINE_ANSWERS = 5
-JSON_EXTRA_TOKENS = 1_000
+THOUGHT_TOKENS = 2_000  # beside the JSON that is asked for: what an LLM thinks before it answers is counted too
 END = object()  # of a stream, in which a chunk may be None
 UNNAMED_LLM = "default"  # servers of a single LLM ignore its name
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
@@ -197,28 +197,32 @@ def complete_json(
     provider: Provider,
     messages: list[dict],
     schema: dict,
+    answer_tokens: int,
+    *,
     timeout_seconds: float | None = None,
     usage: Usage | None = None,
 ) -> dict:
     """Return the JSON object that the LLM answers with, and add to the usage what it cost; raises LLMError.
 
     The schema should bound its strings and arrays: small LLMs fill what has no end. A server that knows no schemas is
-    told of it in words. What comes back has the schema's required keys; all else is the caller's to check.
+    told of it in words. What comes back has the schema's required keys; all else is the caller's to check. An answer
+    that is longer than `answer_tokens`, thoughts aside, may be cut.
     """
     timeout_seconds = timeout_seconds or settings.SITEWISE_LLM_TIMEOUT_SECONDS * JSON_DEADLINE_ANSWERS
-    return async_to_sync(_complete_json)(provider, messages, schema, timeout_seconds, usage or Usage())
+    ask = async_to_sync(_complete_json)
+    return ask(provider, messages, schema, answer_tokens, timeout_seconds=timeout_seconds, usage=usage or Usage())
 
 
 async def _complete_json(
-    provider: Provider, messages: list[dict], schema: dict, timeout_seconds: float, usage: Usage
+    provider: Provider, messages: list[dict], schema: dict, answer_tokens: int, *, timeout_seconds: float, usage: Usage
 ) -> dict:
     prompt_tokens = sum(count_tokens(message["content"], provider.llm) for message in messages)
-    room = max(provider.context_window - prompt_tokens, JSON_EXTRA_TOKENS)
+    room = max(provider.context_window - prompt_tokens, THOUGHT_TOKENS)
     request = {
         "model": provider.llm,
         "messages": messages,
         "temperature": 0,
-        "max_tokens": min(2 * prompt_tokens + JSON_EXTRA_TOKENS, room),
+        "max_tokens": min(answer_tokens + THOUGHT_TOKENS, room),
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
     }
 

@@ -61,6 +61,6 @@ def test_a_real_llm_keeps_to_a_bounded_schema(llm_server):  # noqa: F811
         "additionalProperties": False,
     }
     messages = [{"role": "user", "content": "Describe as JSON: The shop opens at 9."}]
-    found = complete_json(provider, messages, schema, timeout_seconds=120)
+    found = complete_json(provider, messages, schema, 200, timeout_seconds=120)
     assert isinstance(found["title"], str)
     assert isinstance(found["is_shop"], bool)

@@ -1,7 +1,5 @@
 """Pages split with a real LLM: its answers may make little sense, and the page is whole all the same."""
 
-from functools import partial
-
 import pytest
 
 from crawler.split import split_page
@@ -23,8 +21,12 @@ Delivery costs 4 euros. It takes 3 days.
 @pytest.fixture
 def splitter(llm_server):  # noqa: F811
     provider = Provider(llm_server.base_url, llm_server.api_key, llm_server.model, 8_192)
+
+    def ask(messages, schema, answer_tokens, seconds_left, usage):
+        return complete_json(provider, messages, schema, answer_tokens, timeout_seconds=seconds_left, usage=usage)
+
     # One small core may be shared by many.
-    return Splitter(partial(complete_json, provider), provider.context_window, page_seconds=120)
+    return Splitter(ask, provider.context_window, page_seconds=120)
 
 
 def letters(text: str) -> list[str]:

@@ -56,7 +56,7 @@ def answering(*answers):
     """Return a splitter that gives these answers in turn (an exception is raised), and what it was asked."""
     waiting, asked = list(answers), []
 
-    def ask(messages, schema, seconds_left, usage):
+    def ask(messages, schema, answer_tokens, seconds_left, usage):
         asked.append((messages, schema))
         answer = waiting.pop(0)
         if isinstance(answer, Exception):
@@ -338,7 +338,7 @@ def test_what_asking_again_does_not_mend_is_mended_here():
 def test_a_page_has_one_deadline_over_all_that_is_asked_about_it():
     left = []
 
-    def ask(messages, schema, seconds_left, usage):
+    def ask(messages, schema, answer_tokens, seconds_left, usage):
         left.append(seconds_left)
         time.sleep(0.06)
         return sections(("Plans?", [1]))
@@ -347,6 +347,22 @@ def test_a_page_has_one_deadline_over_all_that_is_asked_about_it():
     assert len(left) == 1
     assert left[0] <= 0.05
     assert (split.method, split.has_llm_failed) == ("headings", True)
+
+
+def test_what_the_llm_is_asked_for_has_room_for_its_numbers_and_titles_but_not_for_the_page():
+    rooms = []
+
+    def ask(messages, schema, answer_tokens, seconds_left, usage):
+        rooms.append(answer_tokens)
+        count = schema["properties"]["sections"]["items"]["properties"]["parts"]["items"]["maximum"]
+        title = "Which of the plans that are offered is the right one for a shop of more than one person?"
+        answer = sections(*((title, [number]) for number in range(1, min(count, 60) + 1)))
+        assert count_tokens(json.dumps(answer, indent=1)) < answer_tokens
+        return sections((title, [*range(1, count + 1)]))
+
+    split_page("\n\n".join([PLANS] * 20), "Plans", 120, Splitter(ask, window_tokens=100_000))
+    split_page("\n\n".join(["word " * 399] * 20), "Words", 120, Splitter(ask, window_tokens=100_000))
+    assert rooms[1] < 20 * 60
 
 
 def test_a_title_may_not_say_a_number_that_its_section_does_not():
@@ -360,7 +376,7 @@ def test_a_title_may_not_say_a_number_that_its_section_does_not():
 def test_a_page_larger_than_the_window_goes_to_the_llm_in_parts():
     shown = []
 
-    def ask(messages, schema, seconds_left, usage):
+    def ask(messages, schema, answer_tokens, seconds_left, usage):
         count = schema["properties"]["sections"]["items"]["properties"]["parts"]["items"]["maximum"]
         shown.append(count_tokens(messages[1]["content"]))
         return sections(("Which plans are there?", [*range(1, count + 1)]))

@@ -30,7 +30,7 @@ class Sorter:
     def splitter(self) -> Splitter:
         return Splitter(self._ask)
 
-    def _ask(self, messages, schema, seconds_left, usage):
+    def _ask(self, messages, schema, answer_tokens, seconds_left, usage):
         self.calls += 1
         if "title" in schema["properties"]:
             return {"title": self.titles[min(self.calls, len(self.titles)) - 1]}
@@ -162,7 +162,7 @@ def test_where_no_title_is_true_the_pages_own_stays_and_nobody_is_asked_again():
 
 
 def test_a_small_page_whose_llm_is_away_keeps_its_title_and_says_so():
-    def away(messages, schema, seconds_left, usage):
+    def away(messages, schema, answer_tokens, seconds_left, usage):
         raise TimeoutError("the LLM is away")
 
     split = split_page(SMALL, "Hours", 1600, Splitter(away))

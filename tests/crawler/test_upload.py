@@ -117,7 +117,7 @@ def test_many_rows_are_replaced_too(model):
 
 
 def many(count, **changed):
-    """Rows of a file that is too long to be replaced in one transaction; `q7="text"` is another answer to the seventh."""
+    """Rows of a file that is too long to be replaced at once; `q7="text"` is another answer to that question."""
     lines = (f"Question {n}?,{changed.get(f'q{n}', f'Old answer {n}')}" for n in range(count))
     return ("question,answer\n" + "\n".join(lines)).encode()
 

@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from models_app.llm import (
+    THOUGHT_TOKENS,
     Ending,
     LLMError,
     Piece,
@@ -130,7 +131,7 @@ async def test_a_base_url_at_which_no_llm_answers_is_told_from_an_answer_that_br
 def test_so_is_one_that_is_asked_for_json(server, provider, reply):
     server.will(reply, reply)
     with pytest.raises(LLMError, match=r"127\.0\.0\.1.*usually ends in /v1"):
-        complete_json(provider, MESSAGES, SCHEMA)
+        complete_json(provider, MESSAGES, SCHEMA, 100)
 
 
 async def test_two_failures_before_any_text_end_it(server, provider):
@@ -260,10 +261,16 @@ async def test_thoughts_in_a_field_of_their_own_do_not_hold_the_text_back(server
 
 def test_json_is_asked_for_with_a_bounded_schema(server, provider):
     server.will(whole('{"title": "Opening hours"}'))
-    assert complete_json(provider, MESSAGES, SCHEMA) == {"title": "Opening hours"}
+    assert complete_json(provider, MESSAGES, SCHEMA, 100) == {"title": "Opening hours"}
     body = server.requests[0].body
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
-    assert 0 < body["max_tokens"] <= 8_192
+    assert body["max_tokens"] == 100 + THOUGHT_TOKENS
+
+
+def test_json_is_asked_for_within_what_the_window_holds(server):
+    server.will(whole('{"title": "Opening hours"}'))
+    complete_json(Provider(server.url, KEY, "gpt-4o-mini", 3_000), MESSAGES, SCHEMA, 5_000)
+    assert 2_900 < server.requests[0].body["max_tokens"] < 3_000
 
 
 @pytest.mark.parametrize(
@@ -276,12 +283,12 @@ def test_json_is_asked_for_with_a_bounded_schema(server, provider):
 )
 def test_json_in_prose_is_found(server, provider, text):
     server.will(whole(text))
-    assert complete_json(provider, MESSAGES, SCHEMA) == {"title": "A {brace}"}
+    assert complete_json(provider, MESSAGES, SCHEMA, 100) == {"title": "A {brace}"}
 
 
 def test_a_server_without_schemas_is_told_in_words(server, provider):
     server.will(refusal(400, "response_format is not supported"), whole('{"title": "x"}'))
-    assert complete_json(provider, MESSAGES, SCHEMA) == {"title": "x"}
+    assert complete_json(provider, MESSAGES, SCHEMA, 100) == {"title": "x"}
     body = server.requests[1].body
     assert "response_format" not in body
     assert json.dumps(SCHEMA) in body["messages"][-1]["content"]
@@ -301,7 +308,7 @@ def test_a_server_without_schemas_is_told_in_words(server, provider):
 def test_json_that_is_cut_or_wrong_is_an_error(server, provider, reply, reason, calls):
     server.will(reply, reply)
     with pytest.raises(LLMError) as caught:
-        complete_json(provider, MESSAGES, SCHEMA)
+        complete_json(provider, MESSAGES, SCHEMA, 100)
     assert (caught.value.reason, len(server.requests)) == (reason, calls)
 
 
@@ -310,7 +317,7 @@ def test_json_tells_what_it_cost_also_where_the_answer_was_no_good(server, provi
     told.body["usage"] = {"prompt_tokens": 100, "completion_tokens": 7}
     server.will(whole("I cannot say."), told)
     usage = Usage()
-    complete_json(provider, MESSAGES, SCHEMA, usage=usage)
+    complete_json(provider, MESSAGES, SCHEMA, 100, usage=usage)
     assert (usage.calls, usage.output_tokens) == (2, 4 + 7)
     assert 101 <= usage.input_tokens <= 110
 
@@ -318,7 +325,7 @@ def test_json_tells_what_it_cost_also_where_the_answer_was_no_good(server, provi
 def test_json_has_a_deadline_of_its_own(server, provider):
     server.will(Reply(hangs=True))
     with pytest.raises(LLMError) as caught:
-        complete_json(provider, MESSAGES, SCHEMA, timeout_seconds=0.2)
+        complete_json(provider, MESSAGES, SCHEMA, 100, timeout_seconds=0.2)
     assert caught.value.reason == Reason.TIMEOUT
 
 

@@ -7,10 +7,10 @@ symbols and numbers keep their whole form beside their parts; scripts written wi
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import snowballstemmer
 
@@ -94,7 +94,7 @@ GROUPED_NUMBERS = tuple(
 
 def index_terms(text: str) -> list[str]:
     """Return the terms of a snippet's title or Markdown text, each as often as it occurs."""
-    return [term for chunk in _chunks(text) for term in _terms_of(chunk)]
+    return list(chain.from_iterable(map(_terms_of, _chunks(text))))
 
 
 def question_terms(text: str) -> list[str]:
@@ -110,12 +110,20 @@ def question_terms(text: str) -> list[str]:
     return list(dict.fromkeys(terms + _joined_pairs(words)))[:MAX_QUESTION_TERMS]
 
 
-def _chunks(text: str) -> Iterator[str]:
-    """Yield what stands between blanks and separators, runs of unspaced scripts apart from the rest."""
+def _chunks(text: str) -> Iterable[str]:
+    """Return what stands between blanks and separators, runs of unspaced scripts apart from the rest."""
     text = MARKDOWN_ESCAPE.sub(r"\1", LINK_TARGET.sub("]", text))
     if not text.isascii():
         text = unicodedata.normalize("NFKC", BLANK_IN_NUMBER.sub("", TRADE_MARK.sub(" ", text)))
-    for run in text.translate(_characters).split():
+    shown = text.translate(_characters)
+    runs = shown.split()
+    # Of most texts the runs are the chunks: to look at each took as long as all else.
+    is_plain = shown.isascii() and len(max(runs, key=len, default="")) <= MAX_CHUNK_LENGTH
+    return runs if is_plain else _parted(runs)
+
+
+def _parted(runs: Iterable[str]) -> Iterator[str]:
+    for run in runs:
         for chunk in (run,) if run.isascii() else filter(None, UNSPACED_RUN.split(run)):
             for start in range(0, len(chunk), MAX_CHUNK_LENGTH):
                 yield chunk[start : start + MAX_CHUNK_LENGTH]
@@ -144,6 +152,7 @@ class _Characters(dict):
 _characters = _Characters()
 
 
+@lru_cache(maxsize=32_768)  # a site's words: nearly all of what a text says was said before
 def _terms_of(chunk: str) -> tuple[str, ...]:
     if UNSPACED_RUN.match(chunk):
         return (*_pairs(chunk), *chunk) if len(chunk) > 1 else (chunk,)
@@ -175,7 +184,6 @@ def _joined_pairs(words: list[str]) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=16_384)
 def _spaced_terms(chunk: str) -> tuple[str, ...]:
     """Return the terms of a chunk such as `words`, `C++`, `.NET`, `write_json`, `2.10.3` or `ann@acme.test`."""
     terms = []
@@ -263,7 +271,7 @@ def _fold(word: str) -> str:
     return unicodedata.normalize("NFC", bare)
 
 
-@lru_cache(maxsize=16_384)  # three quarters of the time of index_terms went into stemming the same words again
+@lru_cache(maxsize=16_384)  # a word stands in many chunks, with other marks at its ends each time
 def _root(word: str) -> str:
     word = ARABIC_AND.sub("", word)
     for first, last, algorithm, length in ALPHABETS:

@@ -3,6 +3,7 @@
 A section is recognised by its text, else by its title, else by likeness: what changed keeps its row and its history.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,13 @@ TITLE_LENGTH = TrainingSnippet._meta.get_field("prompt").max_length
 # Share of the pairs of neighbouring words that two texts have in common (Dice). On 150 awsdocs pages, 1.6% of the
 # pairs of different sections of a page reach it, and 96% of the sections of which a third is written anew keep it.
 LEAST_LIKENESS = 0.5
+# What the owner switches on and off for the model: the line that names the source, and images in Markdown.
+SOURCE_LINE = re.compile(r"\n\nSource: [^\n]+\Z")
+_IMAGE = r"""!\[((?:\\.|[^\]\\\n])*)\]\((?:"(?:\\.|[^"\\\n])*"|\([^()\n]*\)|[^()"\n])*\)"""
+IMAGE = re.compile(_IMAGE)
+LINKED_IMAGE = re.compile(rf"\[{_IMAGE}(?=\]\()")
+UNNAMED_LINK = re.compile(r"(?<!!)\[\]\([^()\n]*\)")
+IMAGE_AS_HEADING = re.compile(rf"^(#+ ){_IMAGE}$", re.MULTILINE)
 MOST_COMPARED = 10_000  # pairs of texts: what does not fit is matched by text and title only
 
 
@@ -58,6 +66,11 @@ class Section:
     def says_the_same_as(self, row: Draft) -> bool:
         return (self.prompt, self.completion) == (row.prompt, row.completion)
 
+    def is_but_for_options(self, text: Draft) -> bool:
+        """Whether the text differs at most in what the owner has switched on or off: its source's line, its images."""
+        own = self.prompt, _without_options(self.completion)
+        return own == (text.prompt, _without_options(text.completion))
+
 
 def embedded_text(snippet: Draft) -> str:
     """Return what is embedded and counted: title and text together, as the title is half of the signal."""
@@ -67,6 +80,16 @@ def embedded_text(snippet: Draft) -> str:
 def hash_of(prompt: str, completion: str) -> str:
     """Return what a text is recognised by."""
     return sha256(f"{prompt}\0{completion}".encode()).hexdigest()
+
+
+def _without_options(completion: str) -> str:
+    """Return the text without its source's line, its images and its blanks.
+
+    Of an image that is all there is of a link or of a heading the words stay, as where pages are read without images.
+    """
+    text = LINKED_IMAGE.sub(r"[\1", SOURCE_LINE.sub("", completion))
+    text = IMAGE.sub("", IMAGE_AS_HEADING.sub(r"\1\2", text))
+    return "".join(UNNAMED_LINK.sub("", text).split())
 
 
 @dataclass

@@ -11,7 +11,7 @@ from models_app import index
 from models_app.embedder import space_of
 from models_app.index import SnippetText
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
-from models_app.sections import TITLE_LENGTH, Draft, Section, embedded_text, hash_of, match_sections
+from models_app.sections import TITLE_LENGTH, Draft, Section, embedded_text, hash_of, match_sections, page_texts
 from tenants.models import Tenant
 from tenants.store import active_store, tenant_atomic
 
@@ -352,20 +352,24 @@ def _is_rewritten(row: TrainingSnippet, section: Section) -> bool:
 
 def _follow_page(row: TrainingSnippet, section: Section) -> bool:
     """Note what the page of an edited row says now; returns whether the owner is asked about it anew."""
-    before = (row.source_hash, *asked_texts(row))
     if not row.is_edited:
         return False
+    before, known, is_asked_already = (row.source_hash, *asked_texts(row)), page_texts(row), False
     if section.text_hash == row.source_hash:
         row.conflict = Conflict.NONE
     elif section.says_the_same_as(row):
         row.source_hash, row.conflict = section.text_hash, Conflict.NONE
+    elif section.is_but_for_options(known[0]):
+        row.source_prompt, row.source_completion = section.prompt, section.completion
+        row.source_hash, row.conflict = section.text_hash, Conflict.NONE
     else:
+        is_asked_already = section.is_but_for_options(known[-1])
         row.conflict, row.new_prompt, row.new_completion = Conflict.CHANGED, section.prompt, section.completion
     _settle_edit(row)
     if before == (row.source_hash, *asked_texts(row)):
         return False
     row.save()
-    return bool(row.conflict)
+    return bool(row.conflict) and not is_asked_already
 
 
 def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:

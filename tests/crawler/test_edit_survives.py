@@ -126,3 +126,28 @@ def test_a_page_that_was_gone_for_a_while_comes_back_whole(model, website):
     returns.refresh_from_db()
     assert (returns.completion, returns.conflict) == ("Never.", "")
     assert len(rows(model)) == len(standing)
+
+
+def test_to_switch_the_source_line_or_images_asks_about_no_edit(model, website):
+    picture = (
+        '<p>With <img src="/lamp.png" alt="a lamp"> and <a href="/all"><img src="/all.png" alt="All lamps"></a>, '
+        '<a href="/none"><img src="/none.png"></a>.</p>'
+    )
+    website.paths["/"] = faq(returns=f"Lamps can be returned within 30 days. {picture}")
+    model.import_images, model.insert_source_url = False, False
+    model.max_context_tokens = 600
+    model.save()
+    crawl(model, website)
+    returns = model.snippets.get(source="crawl")
+    snippets.edit(returns, returns.prompt, "Never.", returns.uri)
+    for images, source_url in ((True, False), (True, True), (False, True), (False, False)):
+        model.import_images, model.insert_source_url = images, source_url
+        model.save()
+        job = crawl(model, website)
+        assert job.changes["snippets"]["conflicts"] == 0
+        returns.refresh_from_db()
+        assert (returns.completion, returns.is_edited, returns.conflict) == ("Never.", True, "")
+        assert ("lamp.png" in returns.source_completion, "\nSource: " in returns.source_completion) == (
+            images,
+            source_url,
+        )

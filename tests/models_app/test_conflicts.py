@@ -8,7 +8,7 @@ import pytest
 from models_app import index, snippets
 from models_app.models import SnippetVersion, TrainingSnippet
 from models_app.retrieval import retrieve
-from models_app.sections import LEAST_LIKENESS, likeness
+from models_app.sections import LEAST_LIKENESS, Section, likeness
 from models_app.snippets import ConflictMoved, Replaced, replace_page_snippets
 from tests.models_app.test_snippets import CHAIR, LAMP, SHELF, URL, Draft, found
 
@@ -304,3 +304,50 @@ def saying(row) -> tuple:
     if row.conflict == Conflict.CHANGED:
         return row.new_prompt, row.new_completion
     return source(row) if row.is_edited else texts(row)
+
+
+def with_options(text: Draft) -> Draft:
+    """The text as an import makes it that inserts the source's address and keeps images."""
+    return Draft(text.prompt, f"![Lamp (new)](https://acme.test/lamp_(2).png)\n\n{text.completion}\n\nSource: {URL}")
+
+
+class TestTheOwnersSwitchesChange:
+    """“Insert source URL” and “Import images” change the text of every section, and none of what it says."""
+
+    def test_an_edit_is_not_asked_about_and_takes_the_new_source(self, support, edited):
+        assert replace_page_snippets(support, URL, [with_options(LAMP), with_options(CHAIR)]).conflicts == 0
+        assert (own(edited), edited.is_edited, edited.conflict) == (texts(MINE), True, "")
+        assert source(edited) == texts(with_options(LAMP))
+        assert with_options(CHAIR).completion in support.snippets.values_list("completion", flat=True)
+        assert replace_page_snippets(support, URL, [LAMP, CHAIR]).conflicts == 0
+        assert (own(edited), source(edited), edited.conflict) == (texts(MINE), texts(LAMP), "")
+
+    def test_an_open_question_stays_as_it_is_with_the_texts_of_now(self, support, asked):
+        assert replace_page_snippets(support, URL, [with_options(DEARER), CHAIR]).conflicts == 0
+        asked.refresh_from_db()
+        assert (asked.conflict, asked.new_completion) == (Conflict.CHANGED, with_options(DEARER).completion)
+        assert replace_page_snippets(support, URL, [with_options(LAMP), CHAIR]).conflicts == 0
+        assert (own(asked), asked.conflict) == (texts(MINE), "")
+
+    @pytest.mark.parametrize(
+        ("with_images", "without"),
+        [
+            (r'Text ![A \[b\] lamp](https://x.test/a(1).jpg "T \"q\"") more.', "Text more."),
+            ("[![Linked](l.jpg)](/l) and [![M](m.jpg) Em](/m) [![](n.jpg)](/n)", "[Linked](/l) and [Em](/m)"),
+            ("## ![Head](h.png)\n\nText", "## Head\n\nText"),
+            ("Text", "Text\n\nSource: price list.pdf"),
+        ],
+    )
+    def test_images_are_left_out_as_in_a_page_that_is_read_without(self, with_images, without):
+        assert Section("T", with_images).is_but_for_options(Draft("T", without))
+        assert not Section("T", f"{with_images} 5").is_but_for_options(Draft("T", without))
+        assert not Section("U", with_images).is_but_for_options(Draft("T", without))
+
+    def test_a_changed_text_is_asked_about_with_other_options_too(self, support, edited):
+        assert replace_page_snippets(support, URL, [with_options(DEARER), CHAIR]).conflicts == 1
+
+    def test_an_edit_that_says_what_the_page_says_is_still_an_edit(self, support, edited):
+        snippets.edit(edited, "Lamp", f"{LAMP.completion} ", URL)
+        replace_page_snippets(support, URL, [with_options(LAMP), CHAIR])
+        edited.refresh_from_db()
+        assert (edited.is_edited, edited.conflict) == (True, "")

@@ -6,8 +6,11 @@ Each window carries the snippet's title. A snippet is as near to a question as t
 import re
 from collections.abc import Callable, Iterator
 
-from models_app.snippets import Draft, embedded_text
+from models_app.snippets import Draft
 
+# Of a link's address the path says something, its host the same in each snippet: on cirrus-ci-docs hybrid MRR is .690
+# without it and .669 with it, and no longer depends on where the site is served.
+LINK_HOST = re.compile(r"\]\(https?://[^/()\s]+")
 # Where to cut, the best first: behind a paragraph, a line, a sentence, a word.
 ENDS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?…]\s|[。！？।]", r"\s")))
 
@@ -17,10 +20,11 @@ def windows_of(snippet: Draft, fits: Callable[[str], bool]) -> list[str]:
 
     A title that takes more than half of a window is not repeated, but cut with the text.
     """
-    whole, title = embedded_text(snippet), f"{snippet.prompt}\n\n"
+    title, text = f"{snippet.prompt}\n\n", LINK_HOST.sub("](", snippet.completion)
+    whole = title + text
     if fits(whole):
         return [whole]
-    pieces = _cut(snippet.completion, title, fits) if fits(title * 2) else _cut(whole, "", fits)
+    pieces = _cut(text, title, fits) if fits(title * 2) else _cut(whole, "", fits)
     return list(pieces) or [title]
 
 

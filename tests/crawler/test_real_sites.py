@@ -12,6 +12,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
+from chat.context import get_context
 from crawler.crawl import import_site, new_import
 from crawler.markdown import plain_words
 from crawler.models import Import
@@ -145,11 +146,14 @@ def test_narrow_questions_find_their_snippet_under_hybrid(support, shared):
     sites = shared / "data" / "sites"
     with served(sites / "cirrus-ci-docs") as address:
         assert crawl(support, address).state == Import.State.DONE
-    ranks = {}
+    ranks, in_context = {}, 0
     for question in json.loads((sites / "cirrus-ci-docs.questions.json").read_text()):
         hits = retrieve(support, question["question"]).hits
         ranks[question["question"]] = next((hit.rank for hit in hits if is_right(hit, question, address)), None)
-    print(json.dumps(ranks, indent=1))
+        packed = get_context(support, question["question"]).packed
+        in_context += any(each.is_used and is_right(each.hit, question, address) for each in packed)
+    print(json.dumps(ranks, indent=1), f"{in_context} in the packed context")
+    assert in_context >= 10
     assert sum(rank is not None and rank <= 5 for rank in ranks.values()) >= 9, ranks
     assert sum(rank == 1 for rank in ranks.values()) >= 5, ranks
 

@@ -127,3 +127,9 @@ def test_windows_are_as_the_local_model_counts(embedder, text, title):
     assert len(windows) > 1
     assert max(map(embedder.count_tokens, windows)) <= embedder.window_tokens
     assert words_without_titles(windows, title if title == "Router" else "") == squeezed(title + text)
+
+
+def test_the_host_of_a_link_is_not_embedded():
+    text = "See [prices](https://example.com/prices) and [us](http://a.test)."
+    windows = windows_of(snippet(text, "Title"), lambda _: True)
+    assert windows == ["Title\n\nSee [prices](/prices) and [us]()."]

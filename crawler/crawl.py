@@ -148,7 +148,7 @@ def import_site(job: Import, lease: Lease, watch: Watch = lambda job: None) -> s
     except SiteUnreachable as error:
         raise JobFailed(error.message) from error
     except SnippetQuotaReached as error:
-        raise JobFailed(f"{error} The pages imported until then stand.") from error
+        raise JobFailed(f"{error} The {job.unit}s imported until then stand.") from error
     return summary(job)
 
 

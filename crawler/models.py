@@ -81,6 +81,21 @@ class Import(Job):
         return f"{self.address} into {self.model}"
 
     @property
+    def unit(self) -> str:
+        """What it reads one after another, in a word."""
+        return "file" if self.kind == self.Kind.FILES else "page"
+
+    @property
+    def steps(self) -> dict[str, str]:
+        """Its phases and what each does, in words."""
+        return {phase.value: phase.label.replace("page", self.unit) for phase in self.Phase}
+
+    @property
+    def step(self) -> str:
+        """What it does at present, in words."""
+        return self.steps[self.phase]
+
+    @property
     def options(self) -> dict:
         """What was chosen for this import, by field."""
         return {name: getattr(self, name) for name in self.OPTIONS}

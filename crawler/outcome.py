@@ -6,6 +6,8 @@ All of it is counted from the pages' rows, so that a taken-up import tells the s
 from collections import Counter
 from collections.abc import Iterator
 
+from django.db.models import Sum
+
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
 from models_app.jobs import Lease
@@ -53,10 +55,18 @@ def summary(job: Import) -> str:
         )
         if counts.get(state)
     ]
-    pages = ", ".join([f"{_counted(counts.get(State.DONE, 0), 'page')} imported", *parts])
+    rows, imported = row_count(job), f"{_counted(counts.get(State.DONE, 0), job.unit)} imported"
+    pages = ", ".join([f"{imported} with {_counted(rows, 'row')}" if rows else imported, *parts])
     vectors = f", {with_vector:,} with a vector" if job.model.needs_vectors else ""
     told = [pages, *_told_changes(job), *_told_usage(job), f"The model has {_counted(snippets, 'snippet')}{vectors}"]
     return "".join(f"{sentence}. " for sentence in told).rstrip()
+
+
+def row_count(job: Import) -> int:
+    """Return how many rows of the import's files have become snippets as they are."""
+    if job.kind != Import.Kind.FILES:
+        return 0
+    return job.pages.filter(report__selected_by="rows").aggregate(rows=Sum("snippet_count"))["rows"] or 0
 
 
 def prune(job: Import, lease: Lease) -> None:
@@ -138,7 +148,7 @@ def _told_changes(job: Import) -> list[str]:
         return []
     named = (("changed", "changed"), ("new", "new"), ("gone", "gone"), ("same", "as before"))
     told = ", ".join(f"{pages[key]:,} {words}" for key, words in named if pages[key])
-    return [f"Of {_counted(pages['checked'], 'page')} checked: {told}"]
+    return [f"Of {_counted(pages['checked'], job.unit)} checked: {told}"]
 
 
 def _told_usage(job: Import) -> list[str]:

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from django.db.models import Count, Q, QuerySet, Sum
 
 from crawler.models import Import, Page
+from crawler.outcome import row_count
 from crawler.pages import NEEDS_SCRIPTS
 
 State = Page.State
@@ -122,12 +123,14 @@ def money_of(job: Import) -> Money | None:
 
 
 def counts_of(job: Import) -> dict:
-    """Return how many pages are in each state, how many were found, and how many read."""
+    """Return how many pages are in each state, how many were found and read, and how many rows of files came in."""
     counts = dict.fromkeys(State.values, 0) | job.pages_by_state()
+    waiting = job.uploads.exclude(name__in=job.pages.values("url")).count() if job.is_open else 0
     return {
         "counts": counts,
-        "found_count": sum(counts.values()),
+        "found_count": sum(counts.values()) + waiting,
         "read_count": counts[State.READ] + counts[State.DONE] + counts[State.SAME],
+        "row_count": row_count(job),
     }
 
 

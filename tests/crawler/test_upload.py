@@ -1,8 +1,11 @@
 """Files as an import's source: what becomes of them, what replaces what, and how an import goes on that was killed."""
 
 import json
+import re
 
 import pytest
+from django.urls import reverse
+from django.utils.html import strip_tags
 
 from crawler.crawl import import_site, new_import, start_split
 from crawler.models import Import, Page, Upload
@@ -193,6 +196,28 @@ def test_the_source_of_a_file_is_its_name(model):
     job.refresh_from_db()
     perform_taken(job, import_site)
     assert TrainingSnippet.objects.get().completion == "We open at nine.\n\nSource: hours.txt"
+
+
+def test_an_import_of_files_tells_of_files_and_rows(model, browse, ann):
+    document, rows = upload(model, "hours.txt", b"We open at nine.", "text"), upload(model, "faq.csv", FAQ, "csv")
+    waiting = new_import(model, "hours.txt", kind=Import.Kind.FILES, max_pages=2)
+    Upload.objects.filter(pk__in=[document.pk, rows.pk]).update(job=waiting)
+    browser, arguments = browse(ann), ["acme", model.slug, waiting.pk]
+
+    def shown(name, *arguments):
+        headers = {"HX-Request": "true"} if name == "import_job" else {}
+        return browser.get(reverse(f"crawler:{name}", args=arguments), headers=headers).content.decode()
+
+    running = shown("import_job", *arguments)
+    assert "<dt>files</dt><dd>2</dd>" in running and "Reading files" in running
+    perform_taken(Import.take(waiting.pk), import_site)
+    waiting.refresh_from_db()
+    assert waiting.message == "2 files imported with 2 rows. The model has 3 snippets."
+    for name in ("import_job", "import_report"):
+        told = strip_tags(shown(name, *arguments))
+        assert "files checked" in told
+        assert not re.search(r"\bpages?\b", told, re.IGNORECASE), told
+    assert "2 files" in shown("import_list", *arguments[:2])
 
 
 def test_one_bad_file_fails_alone_and_says_why(model):

@@ -191,6 +191,7 @@ def report_of(job: Import, seconds: float) -> dict:
     with_vector, snippets = vector_counts(job.model)
     return {
         "state": job.state,
+        "kind": job.kind,
         "message": job.message,
         "pages": job.pages_by_state(),
         "changes": job.changes,
@@ -216,7 +217,7 @@ def _as_text(report: dict) -> str:
     if report["vectors_to_make"]:
         command = f"python manage.py vectorise {report['target']}"
         lines.append(f"{report['vectors_to_make']:>6,}  vectors to make: run `{command}`")
-    lines += _change_lines(report["changes"]) + _usage_lines(report["usage"])
+    lines += _change_lines(report) + _usage_lines(report["usage"])
     lines.append(f"{report['seconds']:>6,}  seconds")
     lines += [f"Note: {note}" for note in report["notes"]]
     for kind in ("skipped", "failed"):
@@ -229,12 +230,13 @@ def _as_text(report: dict) -> str:
     return "\n".join(lines)
 
 
-def _change_lines(changes: dict) -> list[str]:
+def _change_lines(report: dict) -> list[str]:
     """Return a line each of what became of the pages and of their snippets; none where the import came to no end."""
-    told = (
-        (what, ", ".join(f"{count:,} {name}" for name, count in counts.items())) for what, counts in changes.items()
-    )
-    return [f"{what.capitalize()}: {counts}" for what, counts in told]
+    names = {"pages": "Files" if report["kind"] == Import.Kind.FILES else "Pages", "snippets": "Snippets"}
+    return [
+        f"{names[what]}: {', '.join(f'{count:,} {name}' for name, count in counts.items())}"
+        for what, counts in report["changes"].items()
+    ]
 
 
 def _usage_lines(usage: dict) -> list[str]:

@@ -103,15 +103,19 @@ def _keep_choices(request: HttpRequest, waiting: QuerySet[Upload]) -> None:
 
 def _take_in_all(request: HttpRequest, model: MLModel, room: int) -> tuple[list[str], list[int]]:
     """Keep the files that were sent; returns what is wrong with the others, and the keys of those kept."""
-    problems, added = [], []
+    problems, added, names = [], [], set()
     for sent in request.FILES.getlist("files"):
         name = file_name(sent.name)
+        if name in names:  # of two that wait under one name the later would replace the first
+            problems.append(f"Two of the files are called {name}: rename one of them.")
+            continue
         try:
             if len(added) == room:
                 raise DocumentUnreadable(f"is one too many: at most {MAX_FILES} files are imported at once")
             if sent.size > settings.SITEWISE_MAX_UPLOAD_BYTES:
                 raise DocumentUnreadable(too_large())
             added.append(take_in(model, name, sent.read()).pk)
+            names.add(name)
         except DocumentUnreadable as error:
             problems.append(f"{name} {error.message}.")
     return problems, added

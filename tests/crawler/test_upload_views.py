@@ -89,6 +89,21 @@ def test_more_than_ten_files_are_refused_by_name(send):
     assert Upload.objects.count() == 10
 
 
+def test_of_two_files_of_one_name_the_first_is_kept_and_the_second_refused(send):
+    page = send(("same.txt", b"We open at nine."), ("same.txt", b"We close at six."), ("other.txt", b"By bus."))
+    assert "Two of the files are called same.txt: rename one of them." in page
+    assert {upload.name: bytes(upload.body) for upload in Upload.objects.all()} == {
+        "same.txt": b"We open at nine.",
+        "other.txt": b"By bus.",
+    }
+
+
+def test_a_name_is_free_again_where_its_first_file_was_refused(send):
+    page = send(("same.txt", b" "), ("same.txt", b"We close at six."))
+    assert "Two of the files" not in page
+    assert bytes(Upload.objects.get().body) == b"We close at six."
+
+
 def test_files_are_added_to_those_that_are_there_and_left_out(send):
     send(("one.txt", b"We open at nine."))
     one = Upload.objects.get()

@@ -1,5 +1,6 @@
 """Real workers that are killed at any moment: the import ends as if nothing had happened, whatever the broker."""
 
+import json
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import time
 import pytest
 
 from tests.conftest import needs
+from tests.crawler.test_llm_split import Splitter, large_page
 from tests.fakes.openai_server import OpenAIServer, Reply, Request, refusal
 from tests.fakes.website import Request as PageRequest
 from tests.fakes.website import Website, page
@@ -17,11 +19,18 @@ from tests.worker import PATIENCE_SECONDS, Installation
 LARGE_PAGES, SMALL_PAGES = 8, 16
 
 
-class SlowProvider(OpenAIServer):
-    """Takes a moment for each request, so that a worker can be killed in the middle; as an LLM it refuses to answer."""
+class Provider(OpenAIServer):
+    """Makes embeddings; as an LLM it refuses to answer."""
 
     def default_reply(self, request: Request) -> Reply:
-        reply = super().default_reply(request) if request.path.endswith("/embeddings") else refusal(400)
+        return super().default_reply(request) if request.path.endswith("/embeddings") else refusal(400)
+
+
+class SlowProvider(Provider):
+    """Takes a moment for each request, so that a worker can be killed in the middle."""
+
+    def default_reply(self, request: Request) -> Reply:
+        reply = super().default_reply(request)
         reply.waits_seconds = 0.2
         return reply
 
@@ -57,9 +66,9 @@ def provider():
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory, provider):
-    """An installation with tenant acme whose LLM and embeddings come from the slow provider."""
+    """An installation with tenant acme whose LLM and embeddings come from the slow provider, or from another one."""
 
-    def make(name: str, **environment: str) -> Installation:
+    def make(name: str, provider: OpenAIServer = provider, **environment: str) -> Installation:
         provided = {
             "SITEWISE_LLM_URL": provider.url,
             "SITEWISE_EMBEDDING_URL": provider.url,
@@ -123,6 +132,35 @@ def test_a_killed_workers_import_ends_as_an_undisturbed_one(installation, websit
     disturbed.kill_worker_when("embedding", 1)
     assert disturbed.finish()["state"] == "done"
     assert_same(disturbed, undisturbed)
+
+
+def test_imports_of_each_kind_end_as_undisturbed_ones_though_workers_are_killed_in_each_phase(installation, website):
+    addresses = [website.url(f"/{kind}/{number}") for kind in ("large", "small") for number in range(4)]
+    with Provider() as provider:
+        calm, disturbed = json.loads(installation("kinds", provider).run("-m", "tests.dying_worker", *addresses))
+    assert disturbed == calm
+    for held in calm:
+        assert held["problems"] == []
+        assert {state for _, _, state, *_ in held["pages"]} == {"done"}
+        assert {space for *_, space in held["snippets"]} == {"fake"}
+    pages, stored, files = (len(held["snippets"]) for held in calm)
+    assert pages < stored < files - 600
+
+
+def test_a_worker_killed_while_the_llm_thinks_leaves_the_page_to_the_next(installation):
+    with Splitter() as llm, Website({"/": large_page()}) as website:
+        llm.will(Reply(hangs=True))
+        disturbed = installation("thinking", llm)
+        disturbed.start_import(website.url("/"), retrieval="keyword")
+        with disturbed.worker() as worker:
+            disturbed.wait_until(lambda job: llm.requests)
+            worker.kill()
+            worker.wait()
+        assert llm.requests[0].was_closed.wait(PATIENCE_SECONDS)
+        assert disturbed.job()["phase"] == "splitting"
+        assert disturbed.finish()["state"] == "done"
+    assert len(llm.requests) == 2
+    assert disturbed.rows("SELECT json_extract(report, '$.split') FROM crawler_page") == [("llm",)]
 
 
 def test_a_worker_that_is_asked_to_end_hands_its_import_back(installation, website, undisturbed):

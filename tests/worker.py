@@ -35,7 +35,11 @@ class Installation:
 
     def manage(self, *arguments: str) -> str:
         """Run one of manage.py's commands and return what it printed."""
-        command = [sys.executable, "manage.py", *arguments]
+        return self.run("manage.py", *arguments)
+
+    def run(self, *arguments: str) -> str:
+        """Run Python with these arguments and return what it printed."""
+        command = [sys.executable, *arguments]
         done = subprocess.run(command, check=False, cwd=PROJECT, env=self.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout

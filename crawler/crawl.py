@@ -11,6 +11,7 @@ from crawler.frontier import NOT_ASKED, READ_STATES
 from crawler.models import Import, Page
 from crawler.outcome import note_outcome, prune, summary
 from crawler.page_snippets import SnippetMaker, pages_to_split
+from crawler.same_site import imports_of_site, options_of_site
 from crawler.site import SiteUnreachable, start_candidates
 from crawler.sources import Watch, copy_stored, known_uris, read_listed, read_site, stored_pages
 from crawler.upload import pages_of_upload
@@ -76,10 +77,11 @@ def split_options(model: MLModel) -> dict:
     """Return the options of an import that splits the model's stored pages anew. Errors: NothingStored."""
     if not stored_pages(model).exists():
         raise NothingStored
-    last = model.imports.exclude(kind=Kind.FILES).first()
-    site = model.imports.filter(kind=Kind.SITE).exclude(start_url="").first()
+    # Where its own website was never read, the site whose pages are stored.
+    read = [*imports_of_site(model), *model.imports.filter(kind=Kind.SITE)]
+    site = next((job for job in read if job.start_url), None)
     kept = {"start_url": site.start_url, "scope": site.scope} if site else {}
-    return {**(last.options if last else {}), **kept, "kind": Kind.STORED}
+    return {**options_of_site(model), **kept, "kind": Kind.STORED}
 
 
 def retry_failed(job: Import) -> Import:

@@ -165,6 +165,18 @@ def start_candidates(typed_address: str, policy: AddressPolicy) -> list[str]:
     return candidates
 
 
+def site_key(address: str) -> str:
+    """Return what is the same of two addresses, typed or read, from which the same part of a website is crawled.
+
+    Neither TLS nor www. makes a difference. Empty for what is no address.
+    """
+    typed = address.strip(AROUND_TYPED)
+    with_scheme = TYPED_SCHEME.fullmatch(typed)
+    scheme, rest = with_scheme.groups() if with_scheme else ("https", typed.lstrip("/"))
+    parts = urlsplit(normalise_url(f"{scheme}://{rest}") or "")
+    return min(_twins(parts.netloc), key=len) + _folder(parts.path) if parts.netloc else ""
+
+
 def _likely_schemes(rest: str) -> list[str]:
     address = normalise_url(f"http://{rest}")
     parts = urlsplit(address or "")

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from crawler.crawl import ImportRunning, import_site, start_import
 from crawler.models import Import
+from crawler.same_site import imports_of_site, options_of_site
 from crawler.site import SiteUnreachable
 from crawler.upload import forget_stale_uploads
 from models_app.jobs import perform, send_message
@@ -65,12 +66,12 @@ def start_due_imports() -> int:
 
 
 def _start_if_due(model: MLModel) -> bool:
-    """Start the model's import if it is due, with the options of its last; returns whether it was."""
-    last = model.imports.filter(kind=Import.Kind.SITE).first()
+    """Start the model's import if it is due, with the options of its website's last; returns whether it was."""
+    last = next(iter(imports_of_site(model)), None)
     if last and (last.is_open or last.created_at > timezone.now() - timedelta(days=model.recrawl_days)):
         return False
     try:
-        start_import(model, model.website, is_scheduled=True, **(last.options if last else {}))
+        start_import(model, model.website, is_scheduled=True, **options_of_site(model))
     except ImportRunning:
         return False  # of another kind: the next look finds it ended
     except SiteUnreachable as error:

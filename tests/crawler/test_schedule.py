@@ -24,8 +24,8 @@ def model(support) -> MLModel:
     return support
 
 
-def ended(model: MLModel, days_ago: int, **options) -> Import:
-    job = new_import(model, model.website, **options)
+def ended(model: MLModel, days_ago: int, address: str = SITE, **options) -> Import:
+    job = new_import(model, address, **options)
     since = timezone.now() - timedelta(days=days_ago)
     Import.objects.filter(pk=job.pk).update(state=Import.State.FAILED, created_at=since)
     return job
@@ -48,12 +48,35 @@ def test_a_site_is_due_when_its_days_are_over(model, days_ago, count):
 
 
 def test_the_options_are_those_of_the_last_import_of_the_site(model):
-    ended(model, 9, max_pages=12, exclude_paths="/old", imports_documents=True, max_depth=3, import_images=False)
+    ended(model, 9, max_pages=12, exclude_paths="/old", imports_documents=True, max_depth=3)
     Import.objects.create(model=model, address="files", kind="files", max_pages=1, state=Import.State.DONE)
     start_due_imports()
     job = model.imports.first()
     assert (job.max_pages, job.exclude_paths, job.imports_documents) == (12, "/old", True)
-    assert (job.max_depth, job.import_images, job.is_scheduled) == (3, False, True)
+    assert (job.max_depth, job.is_scheduled) == (3, True)
+
+
+def test_images_and_source_addresses_are_settings_of_the_model(model):
+    ended(model, 9, import_images=True, insert_source_url=False)
+    model.import_images, model.insert_source_url = False, True
+    model.save()
+    start_due_imports()
+    job = model.imports.first()
+    assert (job.import_images, job.insert_source_url) == (False, True)
+
+
+def test_an_import_of_another_site_lends_no_options(model):
+    ended(model, 9, max_pages=12, exclude_paths="/old")
+    ended(model, 8, "https://other.test/", max_pages=3, exclude_paths="/")
+    start_due_imports()
+    job = model.imports.first()
+    assert (job.address, job.max_pages, job.exclude_paths) == (SITE, 12, "/old")
+
+
+def test_an_import_of_another_site_resets_no_timer(model):
+    ended(model, 9)
+    ended(model, 1, "https://other.test/")
+    assert start_due_imports() == 1
 
 
 @pytest.mark.parametrize("field", ["website", "recrawl_days"])

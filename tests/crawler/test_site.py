@@ -16,6 +16,7 @@ from crawler.site import (
     SiteUnreachable,
     read_list_rules,
     read_site_rules,
+    site_key,
 )
 from tenants.addresses import AddressPolicy
 from tests.fakes.certificates import Authority
@@ -489,3 +490,24 @@ def test_reading_the_rules_of_a_list_can_be_stopped_before_each_host(client):
     with Website() as site, pytest.raises(KeyboardInterrupt):
         read_list_rules(client, [f"http://a.test:{site.port}/"], stop)
     assert site.requests == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("example.com", "https://www.example.com/", True),
+        ("http://example.com:80", "https://example.com:443/index.html", True),
+        ("Example.com/help", "example.com/help/", True),
+        ("example.com/help", "example.com", False),
+        ("example.com", "example.com:8080", False),
+        ("docs.example.com", "example.com", False),
+        ("127.0.0.1:8000", "http://127.0.0.1:8000/", True),
+    ],
+)
+def test_addresses_of_one_site_have_one_key(one, other, is_same):
+    assert (site_key(one) == site_key(other)) is is_same
+
+
+@pytest.mark.parametrize("address", ["", "  ", "mailto:a@example.com", "https://", "//"])
+def test_what_is_no_address_has_no_key(address):
+    assert site_key(address) == ""

@@ -6,10 +6,11 @@ All of it is counted from the pages' rows, so that a taken-up import tells the s
 from collections import Counter
 from collections.abc import Iterator
 
-from django.db.models import Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
+from crawler.same_site import imports_of_site
 from models_app.jobs import Lease
 from models_app.snippets import vector_counts
 from models_app.vectors import PAGE_SOURCES
@@ -20,6 +21,8 @@ State, Change = Page.State, Page.Change
 BATCH = 500
 # Ended imports whose pages are kept for a model: enough to see what changed over months.
 KEPT_IMPORTS = 20
+# A page's text, which a later split starts from; of a file of rows its plan, which tells what the next one replaces.
+HOLDS_TEXT = Q(markdown__gt="") | Q(report__selected_by="rows")
 SNIPPET_COUNTS = ("added", "changed", "kept", "removed", "conflicts")
 USAGE_COUNTS = ("calls", "input_tokens", "output_tokens")
 
@@ -70,23 +73,35 @@ def row_count(job: Import) -> int:
 
 
 def prune(job: Import, lease: Lease) -> None:
-    """Delete the model's oldest imports with their pages, and texts that a newer import has of the same page."""
+    """Delete the oldest imports of the model, and texts that a newer import has of the same page.
+
+    Of each address the newest row that holds its text stays, however old, and with it its import: a page that was
+    imported alone, a file and the pages of another website are in no newer one.
+    """
     ended = job.model.imports.exclude(state__in=Import.OPEN_STATES)
     newest_site = ended.filter(kind=Import.Kind.SITE).values_list("pk", flat=True).first()
+    needed = {newest_site, *(each.pk for each in imports_of_site(job.model)[:1])}
     for pk in ended.values_list("pk", flat=True)[KEPT_IMPORTS:]:
-        if pk == newest_site:
+        if pk in needed:
             continue
-        while pages := list(Page.objects.filter(job=pk).values_list("pk", flat=True)[:BATCH]):
+        while pages := list(_outdated(job, pk)[:BATCH]):
             with tenant_atomic():
                 lease.check()
                 Page.objects.filter(pk__in=pages).delete()
-        Import.objects.filter(pk=pk).delete()
+        Import.objects.filter(pk=pk, pages=None).delete()
     # What an import that was stopped has read, and this one has read anew.
     stale = Page.objects.filter(job__model=job.model_id, job__lt=job.pk, state=State.READ)
     with tenant_atomic():
         lease.check()
         done = job.pages.filter(state=State.DONE).values("url")
         stale.exclude(markdown="").filter(url__in=done).update(markdown="", landmarks=[], source=b"")
+
+
+def _outdated(job: Import, pk: int) -> QuerySet:
+    """Return the keys of those rows of an old import that hold nothing, or what a newer one holds of their address."""
+    holding = Page.objects.filter(HOLDS_TEXT, job__model=job.model_id, state=State.DONE)
+    newest = holding.filter(job=pk).exclude(Exists(holding.filter(url=OuterRef("url"), job__gt=pk)))
+    return Page.objects.filter(job=pk).exclude(pk__in=newest.values("pk")).values_list("pk", flat=True)
 
 
 def _batches(job: Import) -> Iterator[list[Page]]:

@@ -134,6 +134,12 @@ class TestWhatTheLLMCost:
         assert set(crawl(model, website).usage.values()) == {0}
 
 
+def make_many(model: MLModel) -> None:
+    """Make more imports than are kept, which have read nothing."""
+    for _ in range(KEPT_IMPORTS):
+        Import.objects.create(model=model, kind="pages", address="a", max_pages=1, state=State.STOPPED)
+
+
 class TestOldImports:
     def test_the_newest_are_kept_with_their_pages(self, model, website):
         for number in range(KEPT_IMPORTS + 2):
@@ -151,6 +157,42 @@ class TestOldImports:
         carry_on(new_import(model, kind=Import.Kind.PAGES, addresses=[website.url("/b")]))
         assert Import.objects.filter(pk=site.pk).exists()
         assert Import.objects.count() == KEPT_IMPORTS + 2  # the newest, the last of the site, and this one
+
+    @pytest.mark.parametrize(
+        ("kind", "url"), [("pages", "https://ex.test/alone"), ("files", "hours.pdf"), ("site", "https://other.test/")]
+    )
+    def test_text_that_no_newer_import_holds_stays_however_old(self, model, website, kind, url):
+        old = Import.objects.create(model=model, kind=kind, address=url, max_pages=1, state=State.DONE)
+        Page.objects.create(job=old, url=url, state="done", markdown="We open at nine.", content_hash="9")
+        Page.objects.create(job=old, url=f"{url}#", state="failed")
+        make_many(model)
+        crawl(model, website)
+        crawl(model, website)  # the first has not ended yet when it looks for the newest of a site
+        assert list(old.pages.values_list("url", flat=True)) == [url]
+        split = carry_on(start_split(model))
+        assert split.pages.filter(url=url, state="done").exists()
+        assert "nine" in model.snippets.get(uri=url).completion
+        assert not Import.objects.filter(pk=old.pk).exists()  # the split holds it now
+
+    def test_of_rows_in_an_old_file_what_a_newer_file_is_compared_with_stays(self, model, website):
+        old, newer = (
+            Import.objects.create(model=model, kind="files", address="faq.csv", max_pages=1, state=State.DONE)
+            for _ in range(2)
+        )
+        for job in (old, newer):
+            Page.objects.create(job=job, url="faq.csv", state="done", plan=["ab"], report={"selected_by": "rows"})
+        make_many(model)
+        crawl(model, website)
+        assert not Import.objects.filter(pk=old.pk).exists()
+        assert newer.pages.get().plan == ["ab"]
+
+    def test_the_last_import_of_the_models_own_website_is_kept(self, model, website):
+        model.website = "example.test"
+        model.save()
+        own = Import.objects.create(model=model, address="www.example.test", max_pages=7, state=State.DONE)
+        make_many(model)
+        crawl(model, website)
+        assert Import.objects.filter(pk=own.pk).exists()
 
     def test_what_a_stopped_import_had_read_is_dropped_when_the_page_is_read_anew(self, model, website):
         def stop(job: Import) -> None:

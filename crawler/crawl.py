@@ -5,12 +5,16 @@ All that is known stands in the rows of the import and its pages, so that a work
 where it was. The old snippets answer until a page's new ones stand.
 """
 
+from collections import deque
+from collections.abc import Callable, Iterator
+
 from django.conf import settings
 
 from crawler.frontier import NOT_ASKED, READ_STATES
 from crawler.models import Import, Page
 from crawler.outcome import note_outcome, prune, summary
-from crawler.page_snippets import SnippetMaker, pages_to_split
+from crawler.page_pool import PagePool
+from crawler.page_snippets import SnippetMaker, SplitInHand, pages_to_split
 from crawler.same_site import imports_of_site, options_of_site
 from crawler.site import SiteUnreachable, start_candidates
 from crawler.sources import Watch, copy_stored, known_uris, read_listed, read_site, stored_pages
@@ -129,18 +133,22 @@ def _name_of_list(addresses: list[str]) -> str:
     raise refusal
 
 
-def import_site(job: Import, lease: Lease, watch: Watch = lambda job: None) -> str:
+def import_site(
+    job: Import, lease: Lease, watch: Watch = lambda job: None, new_pool: Callable[[], PagePool] = PagePool
+) -> str:
     """Read the pages, then turn the changed ones into snippets; returns the message of success.
 
     `watch` gets the import after each step. Errors: JobFailed, and what `lease.check` raises.
     """
     try:
-        if job.phase == Phase.READING:
-            read_pages(job, lease, watch)
-            refuse_emptied(job)
-            _enter(job, Phase.SPLITTING)
+        with new_pool() as pool:
+            if job.phase == Phase.READING:
+                read_pages(job, lease, pool, watch)
+                refuse_emptied(job)
+                _enter(job, Phase.SPLITTING)
+            if job.phase == Phase.SPLITTING:
+                make_snippets(job, lease, pool, watch)
         if job.phase == Phase.SPLITTING:
-            make_snippets(job, lease, watch)
             retire_gone_pages(job, lease)
             note_outcome(job, lease)
             _enter(job, Phase.EMBEDDING)
@@ -154,13 +162,13 @@ def import_site(job: Import, lease: Lease, watch: Watch = lambda job: None) -> s
     return summary(job)
 
 
-def read_pages(job: Import, lease: Lease, watch: Watch) -> None:
+def read_pages(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Leave a row of each page of the import, with its text or why it was not had."""
     match job.kind:
         case Kind.SITE:
-            read_site(job, lease, watch)
+            read_site(job, lease, pool, watch)
         case Kind.PAGES:
-            read_listed(job, lease, watch)
+            read_listed(job, lease, pool, watch)
         case Kind.STORED:
             copy_stored(job, lease, watch)
         case Kind.FILES:
@@ -193,18 +201,19 @@ def _why_nothing(job: Import) -> str:
     return f"No page could be read: {(reason or 'there was none').rstrip('.')}."
 
 
-def make_snippets(job: Import, lease: Lease, watch: Watch) -> None:
+def make_snippets(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Turn the pages that were read into snippets, and what the site repeats around them into its own."""
     job.note_progress(message="Comparing the pages")
     maker = SnippetMaker.prepare(job, lease)
     done = job.pages.filter(state=State.DONE).count()
     total = done + job.pages.filter(state=State.READ).count()
-    for page in pages_to_split(job):
+    for in_hand in _split_ahead(pages_to_split(job), maker, pool):
         lease.check()
+        page = in_hand.page
         if job.is_progress_due:
             job.note_progress(message=f"Making snippets of {page.url}", done_count=done, total_count=total)
         try:
-            maker.make(page)
+            maker.finish(in_hand)
         except EmbeddingError as error:
             page.note_failure("no vectors", str(error))
             raise JobFailed(f"{error} {page.url} and the changed pages after it keep their old snippets.") from error
@@ -212,6 +221,17 @@ def make_snippets(job: Import, lease: Lease, watch: Watch) -> None:
         job.done_count, job.total_count = done, total
         watch(job)
     job.note_progress(done_count=done, total_count=total)
+
+
+def _split_ahead(pages: Iterator[Page], maker: SnippetMaker, pool: PagePool) -> Iterator[SplitInHand]:
+    """Yield the pages in their order, the next ones being split meanwhile."""
+    in_hand: deque[SplitInHand] = deque()
+    for page in pages:
+        in_hand.append(maker.split(page, pool))
+        # What the LLM made of one page may decide whether it is asked about the next.
+        while len(in_hand) > (0 if maker.llm.splitter else pool.room):
+            yield in_hand.popleft()
+    yield from in_hand
 
 
 def retire_gone_pages(job: Import, lease: Lease) -> None:
@@ -233,9 +253,9 @@ def retire_gone_pages(job: Import, lease: Lease) -> None:
             page.report["snippets"] = {"removed": retire_pages(job.model, [page.url])}
             page.change = Page.Change.GONE
             page.save(update_fields=["report", "change"])
-            # A later split of the stored pages must not bring it back.
+            # A later split of the stored pages must not bring it back; should the site do so, it is split anew.
             earlier = Page.objects.filter(job__model=job.model_id, url=page.url)
-            earlier.update(markdown="", landmarks=[], source=b"")
+            earlier.update(markdown="", landmarks=[], source=b"", split_hash="")
         count += 1
     if count:
         why = "excluded now, or not on the site any more" if job.exclude_paths else "not on the site any more"

@@ -46,9 +46,12 @@ class Frontier:
         self._noted: set[str] = set()
         self._address_count = job.pages.count()
         self._sure_visits = 0
+        # Pages that were asked for and not stored yet: by key, their addresses.
+        self.in_hand: dict[int, str] = {}
 
-    def __iter__(self) -> Iterator[Page]:
-        while page := self._next():
+    def __iter__(self) -> Iterator[Page | None]:
+        """Yield each page to read; None where one in hand must be stored first, as it may lead to more."""
+        while (page := self._next()) or self.in_hand:
             yield page
 
     def add(self, urls: Iterable[str], depth: int, is_listed: bool = False) -> None:
@@ -90,11 +93,13 @@ class Frontier:
         self._sure_visits = 0
         self.add(addresses, depth=1, is_listed=True)
 
-    def second_tries(self) -> Iterator[Page]:
+    def second_tries(self) -> Iterator[Page | None]:
         """Yield the pages that failed in a way that may pass, and expects that they do not fail so again."""
         failed = self._job.pages.filter(state=State.FAILED, report__is_retryable=True).order_by("id")
         while not self._is_full() and (page := failed.first()):
             yield page
+            while self.in_hand:
+                yield None
 
     def refusal_by_patterns(self, address: str) -> str | None:
         """Return why the owner's patterns keep the address out of the import, or None if they do not."""
@@ -147,9 +152,10 @@ class Frontier:
     def _next(self) -> Page | None:
         if self._is_full():
             return None
-        while page := self.left.first():
-            if not self._is_alike(page):
-                return page
+        while page := self.left.exclude(pk__in=self.in_hand).first():
+            alike = self._alike_count(page)
+            if alike < MAX_ALIKE_QUERIES:
+                return page if alike + self._alike_in_hand(page) < MAX_ALIKE_QUERIES else None
             Page.objects.filter(pk=page.pk).update(state=State.SKIPPED, reason=ALIKE_QUERIES)
         return None
 
@@ -164,17 +170,23 @@ class Frontier:
         A visit reads at most two, the page and where it redirects to: until half of the room is used none are counted.
         """
         if self._sure_visits == 0:
-            self._sure_visits = (max(self._job.max_pages - self.read_count, 0) + 1) // 2
+            room = self._job.max_pages - self.read_count - 2 * len(self.in_hand)
+            self._sure_visits = (max(room, 0) + 1) // 2
         if self._sure_visits == 0:
             return True
         self._sure_visits -= 1
         return False
 
-    def _is_alike(self, page: Page) -> bool:
-        """Return whether so many other queries of its path told nothing new that this one is not asked either."""
+    def _alike_count(self, page: Page) -> int:
+        """Return how many other queries of its path told nothing new."""
         path, mark, _ = page.url.partition("?")
         if not mark:
-            return False
+            return 0
         # "@" is the character after "?": the range holds all queries of the path, and the index serves it.
         queries = self._job.pages.filter(url__gte=f"{path}?", url__lt=f"{path}@")
-        return queries.filter(state=State.SAME).count() >= MAX_ALIKE_QUERIES
+        return queries.filter(state=State.SAME).count()
+
+    def _alike_in_hand(self, page: Page) -> int:
+        """Return how many queries of its path are in hand, which may tell nothing new either."""
+        path, mark, _ = page.url.partition("?")
+        return sum(url.startswith(f"{path}?") for url in self.in_hand.values()) if mark else 0

@@ -43,17 +43,27 @@ class PageContent:
         shown = LINK_TARGET.sub("]", IMAGE.sub("", self.markdown))
         return " ".join(shown.split()) if WORD.search(shown) else ""
 
-    @property
+    @cached_property
     def word_count(self) -> int:
         return sum(1 for _ in WORD.finditer(self.words))
 
+    @cached_property
+    def content_hash(self) -> str:
+        """What is equal for two pages that show the same words; empty for a page without any."""
+        return hash_of_words(self.words)
 
-def read_html(html: str, fetched: FetchedPage, with_images: bool) -> PageContent:
-    """Return what the HTML of a page says that was fetched: its own, or that which scripts have made of it."""
-    content = select_content(html, fetched.final_url)
+    def made_ahead(self) -> "PageContent":
+        """Return the content with all made that takes time: a transaction that stores it is short."""
+        _ = self.word_count, self.content_hash
+        return self
+
+
+def read_html(html: str, url: str, robots_header: str, with_images: bool) -> PageContent:
+    """Return what the HTML of the page at the URL says: as it came, or what scripts have made of it."""
+    content = select_content(html, url)
     markdown = to_markdown(content, with_images)
     landmarks = landmark_markdown(content, with_images)
-    said_to_robots = {word.strip() for word in fetched.robots_header.lower().replace(":", ",").split(",")}
+    said_to_robots = {word.strip() for word in robots_header.lower().replace(":", ",").split(",")}
     is_nofollow = content.is_nofollow or not said_to_robots.isdisjoint({"nofollow", "none"})
     return PageContent(
         title=content.title[:TITLE_LENGTH],
@@ -75,7 +85,7 @@ def read_html(html: str, fetched: FetchedPage, with_images: bool) -> PageContent
             "needs_scripts": content.needs_scripts,
             "loss": loss_at_reading(content, markdown, landmarks),
         },
-    )
+    ).made_ahead()
 
 
 def read_fetched_document(fetched: FetchedPage) -> PageContent:

@@ -7,15 +7,17 @@ Splitting and embedding run outside of transactions; what they gave replaces the
 import logging
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from urllib.parse import urlsplit
 
 from crawler.import_llm import ImportLLM
-from crawler.loss import loss_as_before, loss_at_splitting
+from crawler.loss import loss_as_before
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
+from crawler.page_pool import ChildDied, PagePool, Task
+from crawler.page_split import PageSections, PageToSplit, sections_of
 from crawler.repeated import (
     UNMARKED,
     PageText,
@@ -28,13 +30,12 @@ from crawler.repeated import (
     pieces_kept,
     subjects_of,
 )
-from crawler.split import SnippetDraft, Split, split_page
-from crawler.splitter import Splitter
 from crawler.titles import bare_site_name, find_site_name, without_site_name
+from models_app.dropped import has_dropped
 from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
-from models_app.snippets import prepare_sections, replace_page_snippets, retire_pages
-from models_app.tokens import count_tokens
+from models_app.sections import Section
+from models_app.snippets import known_hashes, replace_page_snippets, retire_pages
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
 
@@ -53,8 +54,22 @@ NO_CHANGE = {"added": 0, "changed": 0, "kept": 0, "removed": 0, "conflicts": 0}
 
 
 @dataclass(frozen=True)
+class SplitInHand:
+    """A page whose sections are being made, or that is left as the last import made it."""
+
+    page: Page
+    split_hash: str
+    last: dict | None = None
+    asked: PageToSplit | None = None
+    splitting: Task | None = None
+
+
+@dataclass(frozen=True)
 class SnippetMaker:
-    """What making the snippets of an import takes."""
+    """What making the snippets of an import takes.
+
+    Several pages may be in hand, being split by the pool; their snippets are written in the order of the pages.
+    """
 
     job: Import
     lease: Lease
@@ -89,19 +104,19 @@ class SnippetMaker:
         blocks = collect_site_blocks(page_texts(self.job, self.lease), repeated, said)
         for url in _own_addresses(self.job):
             own = join_blocks(block for block in blocks if block.url == url)
-            drafts = self._split(own, self._name_of_site_blocks(url), None, url)[0]
+            sections = self._site_sections(own, url)
             with tenant_atomic():
                 self.lease.check()
-                replace_page_snippets(self.job.model, url, drafts, Source.SITE)
+                replace_page_snippets(self.job.model, url, sections, Source.SITE)
 
     def keep_site_blocks(self) -> None:
         """Replace the site's own snippets by what it says around its pages now."""
         subjects = {subject for text in page_texts(self.job, self.lease) for subject in subjects_of(text)}
         blocks = collect_site_blocks(page_texts(self.job, self.lease), self.repeated, subjects)
-        drafts = self._split(join_blocks(blocks), self._name_of_site_blocks(self.job.start_url), None)[0]
+        sections = self._site_sections(join_blocks(blocks), self.job.start_url)
         with tenant_atomic():
             self.lease.check()
-            replace_page_snippets(self.job.model, self.job.start_url, drafts, Source.SITE)
+            replace_page_snippets(self.job.model, self.job.start_url, sections, Source.SITE)
             retire_pages(self.job.model, _former_addresses(self.job), Source.SITE)
         if blocks:
             self.job.add_note(_site_note(blocks))
@@ -111,33 +126,58 @@ class SnippetMaker:
         name = bare_site_name(self.site_name) or front
         return f"{name}: header, menu and footer of the site".lstrip(": ")
 
-    def make(self, page: Page) -> None:
-        """Make the page's snippets those of its text now."""
+    def split(self, page: Page, pool: PagePool) -> SplitInHand:
+        """Return the page on its way to be split, unless nothing of it has changed; `finish` makes its snippets so."""
         has_main = page.report.get("selected_by") not in UNMARKED
         markdown = page.markdown if has_main else self.repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
         last = _last_made(page) if self.has_earlier else None
         if last and self._is_unchanged(page, last, split_hash):
-            self._leave(page, last)
+            return SplitInHand(page, split_hash, last)
+        asked = PageToSplit(
+            markdown,
+            self._title_of(page),
+            self.job.model.split_threshold,
+            self._citation(page.url),
+            self._plan_of(last),
+            page.markdown,
+            page.report.get("loss"),
+            known_hashes(self.job.model, page.url, page.snippet_source) if self.has_earlier else frozenset(),
+        )
+        splitting = None if self.llm.splitter else pool.submit(sections_of, asked)
+        return SplitInHand(page, split_hash, last, asked, splitting)
+
+    def finish(self, in_hand: SplitInHand) -> None:
+        """Make the page's snippets those of its text now."""
+        page, asked = in_hand.page, in_hand.asked
+        if asked is None:
+            self._leave(page, in_hand.last)
             return
-        plan = self._plan_of(last)
-        drafts, split = self._split(markdown, self._title_of(page), self.llm.splitter, page.url, plan)
+        made = self._sections_of(in_hand)
+        split, plan = made.split, asked.plan
         self.llm.note(split)
-        page.report |= self._report(page, markdown, split)
-        drafts = prepare_sections(self.job.model, page.url, drafts, page.snippet_source)
-        vectors = vectors_ahead(self.job.model, page.url, drafts)
+        page.report |= self._report(made)
+        vectors = vectors_ahead(self.job.model, page.url, made.sections)
         with tenant_atomic():
             self.lease.check()
-            replaced = replace_page_snippets(self.job.model, page.url, drafts, page.snippet_source)
+            replaced = replace_page_snippets(self.job.model, page.url, made.sections, page.snippet_source)
             store_vectors(self.job.model, page.url, vectors)
             page.report["snippets"] = {name: getattr(replaced, name) for name in NO_CHANGE}
             self._finish(
                 page,
                 # A page that the LLM could not split is tried again by the next import, changed or not.
-                split_hash="" if split.has_llm_failed else split_hash,
+                split_hash="" if split.has_llm_failed else in_hand.split_hash,
                 snippet_count=replaced.standing,
                 plan=plan if split.has_llm_failed else split.plan,
             )
+
+    def _sections_of(self, in_hand: SplitInHand) -> PageSections:
+        if in_hand.splitting is None:
+            return sections_of(in_hand.asked, self.llm.splitter)
+        try:
+            return in_hand.splitting.result()
+        except (ChildDied, MemoryError):  # this process may take more than a child
+            return sections_of(in_hand.asked)
 
     def _leave(self, page: Page, last: dict) -> None:
         """Note that the page's snippets stand as the last import made them."""
@@ -158,26 +198,25 @@ class SnippetMaker:
     def _split_for(self) -> str:
         return f"{self.job.model.split_threshold} {self.llm.name}"
 
-    def _report(self, page: Page, markdown: str, split: Split) -> dict:
+    def _report(self, made: PageSections) -> dict:
         """Return what the page's report says of its splitting."""
-        texts = [draft.completion for draft in split.drafts]
+        split = made.split
         return {
             "split": split.method,
             "split_report": split.report,
             "split_for": self._split_for,
             "checks": split.checks,
             "llm": split.usage,
-            "loss": loss_at_splitting(page.report.get("loss") or {}, page.markdown, markdown, texts),
+            "loss": made.loss,
         }
 
-    def _split(
-        self, markdown: str, title: str, splitter: Splitter | None, url: str = "", plan: list[dict] | None = None
-    ) -> tuple[list[SnippetDraft], Split]:
-        """Return the text's drafts, with the source address where that is wanted, and how they were made."""
-        citation = f"\n\nSource: {url or self.job.start_url}" if self.job.insert_source_url else ""
-        threshold = self.job.model.split_threshold - (count_tokens(citation) if citation else 0)
-        split = split_page(markdown, title, threshold, splitter, plan or [])
-        return [replace(draft, completion=draft.completion + citation) for draft in split.drafts], split
+    def _site_sections(self, markdown: str, url: str) -> list[Section]:
+        """Return the sections of what a site says around its pages, to stand under the address."""
+        title = self._name_of_site_blocks(url)
+        return sections_of(PageToSplit(markdown, title, self.job.model.split_threshold, self._citation(url))).sections
+
+    def _citation(self, url: str) -> str:
+        return f"\n\nSource: {url}" if self.job.insert_source_url else ""
 
     def _title_of(self, page: Page) -> str:
         return without_site_name(page.title, self.site_name)
@@ -198,7 +237,7 @@ class SnippetMaker:
             return False
         # Edited ones that stand alone say that the page was gone: what it says now comes back.
         standing = self._standing(page).exclude(conflict=TrainingSnippet.Conflict.GONE)
-        return last["snippet_count"] == 0 or standing.exists()
+        return last["snippet_count"] == 0 or standing.exists() or has_dropped(self.job.model, page.url)
 
     def _standing(self, page: Page):
         return self.job.model.snippets.filter(uri=page.url, source=page.snippet_source)
@@ -258,9 +297,12 @@ def _bare(address: str) -> str:
 
 
 def pages_to_split(job: Import) -> Iterator[Page]:
-    """Yield the pages that are read and not yet snippets, each as it stands when its turn comes."""
-    while page := job.pages.filter(state=State.READ).defer("source").order_by("id").first():
-        yield page
+    """Yield the pages that are read and not yet snippets, a few at a time: to ask for each costs as much as a step."""
+    last = 0
+    left = job.pages.filter(state=State.READ).defer("source").order_by("pk")
+    while batch := list(left.filter(pk__gt=last)[:BATCH]):
+        yield from batch
+        last = batch[-1].pk
 
 
 def page_texts(job: Import, lease: Lease) -> Iterator[PageText]:

@@ -7,7 +7,7 @@ transaction, so that a killed import finds each page either read or not. What it
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -26,7 +26,8 @@ from crawler.fetch import (
 )
 from crawler.frontier import READ_STATES, Frontier
 from crawler.models import Import, Page
-from crawler.page_content import PageContent, hash_of_words, read_fetched_document, read_html, source_html
+from crawler.page_content import PageContent, read_fetched_document, read_html, source_html
+from crawler.page_pool import PagePool, Task
 from crawler.path_patterns import EXCLUDED, NOT_INCLUDED
 from crawler.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, ListRules, SiteRules
 from crawler.sitemap import ALREADY_READ
@@ -67,27 +68,57 @@ class ScriptRunner(Protocol):
 
 
 @dataclass(frozen=True)
+class PageInHand:
+    """A page that was asked for and not stored yet: what came, and the reading of its HTML, or why it did not come."""
+
+    page: Page
+    fetched: FetchedPage | None = None
+    reading: Task | None = None
+    failure: FetchError | None = None
+
+
+@dataclass(frozen=True)
 class PageReader:
-    """What reading a page of an import takes. Without a renderer, pages that scripts draw are reported."""
+    """What reading a page of an import takes. Without a renderer, pages that scripts draw are reported.
+
+    Several pages may be in hand, their HTML being read by the pool; they are stored in the order they were asked for.
+    """
 
     job: Import
     rules: SiteRules | ListRules
     frontier: Frontier
     client: WebClient
     lease: Lease
+    pool: PagePool
     renderer: ScriptRunner | None = None
 
-    def read(self, page: Page) -> str:
-        """Fetch, select, convert and store the page; returns why it was not had, or ""."""
+    def fetch(self, page: Page) -> PageInHand:
+        """Return the page as it came, its HTML on its way to be selected and converted; `finish` stores it."""
+        self.frontier.in_hand[page.pk] = page.url
         earlier = self._earlier(page)
         known = Known(earlier.etag, earlier.last_modified) if earlier else NOTHING_KNOWN
         try:
             fetched = self.client.fetch(page.url, self._refuse_hop, self._wanted, known)
         except FetchError as error:
-            self._note_failure(page, error)
-            return error.reason
+            return PageInHand(page, failure=error)
+        if fetched.kind in READABLE_KINDS:
+            return PageInHand(page, fetched)
+        html = source_html(earlier.source) if fetched.is_unchanged else fetched.text
+        reading = self._start_reading(html, fetched)
+        # The HTML is the reading's now: pages in hand are not kept twice.
+        return PageInHand(page, replace(fetched, text="", body=b""), reading)
+
+    def finish(self, in_hand: PageInHand) -> str:
+        """Store what the page says, its links and its state; returns why it was not had, or ""."""
+        page, fetched = in_hand.page, in_hand.fetched
+        self.frontier.in_hand.pop(page.pk)
+        if self._was_read_meanwhile(page):
+            return ""
+        if in_hand.failure:
+            self._note_failure(page, in_hand.failure)
+            return in_hand.failure.reason
         try:
-            content = self._read_content(fetched, earlier)
+            content = self._content_of(in_hand)
         except ContentMissing as missing:
             with self._writing():
                 page.note_failure(missing.reason, missing.message)
@@ -133,12 +164,19 @@ class PageReader:
             or (ALREADY_READ if self.frontier.is_read(target) else None)
         )
 
-    def _read_content(self, fetched: FetchedPage, earlier: Page | None) -> PageContent:
+    def _was_read_meanwhile(self, page: Page) -> bool:
+        """Return whether another page that was in hand led here, so that this one is stored already."""
+        return self.pool.room > 0 and self.job.pages.filter(pk=page.pk, state__in=READ_STATES).exists()
+
+    def _start_reading(self, html: str, fetched: FetchedPage) -> Task:
+        return self.pool.submit(read_html, html, fetched.final_url, fetched.robots_header, self.job.import_images)
+
+    def _content_of(self, in_hand: PageInHand) -> PageContent:
         """Return what the page says. Errors: ContentMissing."""
-        if fetched.kind in READABLE_KINDS:
+        fetched = in_hand.fetched
+        if in_hand.reading is None:
             return _document(fetched)
-        html = source_html(earlier.source) if fetched.is_unchanged else fetched.text
-        content = read_html(html, fetched, self.job.import_images)
+        content = in_hand.reading.result()
         if content.needs_scripts and not content.is_login_wall:
             content = self._rendered(fetched)
         return content
@@ -153,7 +191,7 @@ class PageReader:
             html = self.renderer.render(fetched.final_url, self.rules.refusal)
         except RenderError as error:
             raise ContentMissing(NEEDS_SCRIPTS, str(error)) from error
-        content = read_html(html, fetched, self.job.import_images)
+        content = self._start_reading(html, fetched).result()
         content.report["rendered"] = True
         return content
 
@@ -180,7 +218,7 @@ class PageReader:
 
     def _store_text(self, page: Page, content: PageContent) -> None:
         """Keep the page's text, unless another page has it: then the one that both call canonical keeps it."""
-        page.title, page.report, page.content_hash = content.title, content.report, hash_of_words(content.words)
+        page.title, page.report, page.content_hash = content.title, content.report, content.content_hash
         page.kind, page.word_count = content.kind, content.word_count
         refusal = self.frontier.refusal_by_patterns(page.url)
         if refusal:

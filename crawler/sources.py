@@ -3,6 +3,7 @@
 Each leaves rows of pages that are read; making snippets of them is the same for all.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from urllib.parse import urljoin, urlsplit
@@ -12,7 +13,8 @@ from django.db.models import Max, QuerySet
 from crawler.fetch import NETWORK_REASONS, WebClient
 from crawler.frontier import Frontier
 from crawler.models import Import, Page
-from crawler.pages import PageReader
+from crawler.page_pool import PagePool
+from crawler.pages import PageInHand, PageReader
 from crawler.site import ListRules, SiteRules, read_list_rules, read_site_rules
 from crawler.sitemap import read_sitemaps
 from models_app.jobs import Lease
@@ -31,7 +33,7 @@ BATCH = 20  # stored pages in memory at once: each may be some megabytes
 KEPT_OF_REPORTS = ("selected_by", "warnings", "language", "is_noindex", "is_nofollow", "rendered", "canonical", "loss")
 
 
-def read_site(job: Import, lease: Lease, watch: Watch) -> None:
+def read_site(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Read every page of the site once: those that sitemaps list, that links lead to, that are known from before."""
     with WebClient(sleep=lease.wait) as client:
         rules = read_site_rules(client, job.address)
@@ -44,7 +46,7 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
         for problem in problems:
             job.add_note(problem)
         with _renderer(job, client, rules) as renderer:
-            reader = PageReader(job, rules, frontier, client, lease, renderer)
+            reader = PageReader(job, rules, frontier, client, lease, pool_at(pause, pool), renderer)
             is_silent = _read_pages(_site_pages(job, frontier), reader, pause, watch)
     if is_silent:
         job.add_note("The site stopped answering: pages that were found are left unread. Import it again later.")
@@ -52,7 +54,7 @@ def read_site(job: Import, lease: Lease, watch: Watch) -> None:
         job.add_note(f"The limit of {job.max_pages:,} pages was reached: pages that were found are left unread.")
 
 
-def read_listed(job: Import, lease: Lease, watch: Watch) -> None:
+def read_listed(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Read the single pages that the import names, and follow no link."""
     with WebClient(sleep=lease.wait) as client:
         rules = read_list_rules(client, job.addresses, lease.check)
@@ -62,8 +64,9 @@ def read_listed(job: Import, lease: Lease, watch: Watch) -> None:
             job.add_note(problem)
         frontier.add(rules.addresses, depth=0, is_listed=True)
         with _renderer(job, client, rules) as renderer:
-            reader = PageReader(job, rules, frontier, client, lease, renderer)
-            if _read_pages(_pages_twice(frontier), reader, pause_seconds(job, rules), watch):
+            pause = pause_seconds(job, rules)
+            reader = PageReader(job, rules, frontier, client, lease, pool_at(pause, pool), renderer)
+            if _read_pages(_pages_twice(frontier), reader, pause, watch):
                 job.add_note("The site stopped answering: some pages are left unread. Import them again later.")
 
 
@@ -107,29 +110,39 @@ def pause_seconds(job: Import, rules: SiteRules | ListRules) -> float:
     return max(job.delay_seconds, min(rules.crawl_delay_seconds, MAX_CRAWL_DELAY_SECONDS))
 
 
-def _site_pages(job: Import, frontier: Frontier) -> Iterator[Page]:
+def pool_at(pause: float, pool: PagePool) -> PagePool:
+    """Return the pool to read pages with: none where the pauses between them are longer than reading one takes."""
+    return PagePool(size=0) if pause else pool
+
+
+def _site_pages(job: Import, frontier: Frontier) -> Iterator[Page | None]:
     """Yield the pages to read; when no link leads on, those whose snippets an earlier import made: are they gone?"""
     yield from frontier
     frontier.add_known(known_uris(job))
     yield from _pages_twice(frontier)
 
 
-def _pages_twice(frontier: Frontier) -> Iterator[Page]:
+def _pages_twice(frontier: Frontier) -> Iterator[Page | None]:
     """Yield the pages to read, and at the end once more those that may answer now, and what these lead to."""
     yield from frontier
     yield from frontier.second_tries()
     yield from frontier
 
 
-def _read_pages(pages: Iterator[Page], reader: PageReader, pause: float, watch: Watch) -> bool:
+def _read_pages(pages: Iterator[Page | None], reader: PageReader, pause: float, watch: Watch) -> bool:
     """Read the pages at the site's pace; returns whether the site stopped answering."""
     job, silences = reader.job, 0
+    in_hand: deque[PageInHand] = deque()
     job.note_progress(**reader.frontier.progress)
     for page in pages:
         reader.lease.wait(pause)
-        if job.is_progress_due:
-            job.note_progress(message=f"Reading {page.url}", **reader.frontier.progress)
-        silences = silences + 1 if reader.read(page) in NETWORK_REASONS else 0
+        if page:
+            if job.is_progress_due:
+                job.note_progress(message=f"Reading {page.url}", **reader.frontier.progress)
+            in_hand.append(reader.fetch(page))
+            if len(in_hand) <= reader.pool.room:
+                continue
+        silences = silences + 1 if reader.finish(in_hand.popleft()) in NETWORK_REASONS else 0
         watch(job)
         if silences == MAX_SILENCES:
             break

@@ -82,6 +82,11 @@ def hash_of(prompt: str, completion: str) -> str:
     return sha256(f"{prompt}\0{completion}".encode()).hexdigest()
 
 
+def hash_but_for_options(text: Draft) -> str:
+    """Return what a text is recognised by, whatever the owner has switched on or off since."""
+    return hash_of(text.prompt[:TITLE_LENGTH], _without_options(text.completion))
+
+
 def _without_options(completion: str) -> str:
     """Return the text without its source's line, its images and its blanks.
 
@@ -180,6 +185,8 @@ def _most_alike(
     """
     if len(sections) * len(rows) > MOST_COMPARED:
         return [] if least else list(zip(sections, rows, strict=False))
+    if not sections or not rows:
+        return []
     words = [_word_pairs(section) for section in sections]
     ranked = sorted(
         (-max(_dice(words[place], known) for known in texts), place, of)

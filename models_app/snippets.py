@@ -8,6 +8,7 @@ from itertools import islice
 from django.db.models import QuerySet
 
 from models_app import index
+from models_app.dropped import note_dropped, without_dropped
 from models_app.embedder import space_of
 from models_app.index import SnippetText
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
@@ -142,19 +143,31 @@ def resolve(snippet: TrainingSnippet, choice: str, prompt: str = "", completion:
         _rewrite([(row, Section(*text))], Cause.RESOLVED, author)
 
 
-def delete(model: MLModel, ids: Iterable[int]) -> int:
-    """Delete these snippets of the model; returns how many there were."""
+def delete(model: MLModel, ids: Iterable[int], is_by_hand: bool = True) -> int:
+    """Delete these snippets of the model; returns how many there were. No import brings again what went by hand."""
     wanted, deleted = list(ids), 0
     for start in range(0, len(wanted), BATCH):
         with tenant_atomic():
-            deleted += _remove(model.snippets.filter(pk__in=wanted[start : start + BATCH]))
+            rows = list(model.snippets.filter(pk__in=wanted[start : start + BATCH]))
+            if is_by_hand:
+                note_dropped(rows)
+            deleted += _remove(rows)
     return deleted
 
 
 def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> list[Section]:
     """Return the drafts for replace_page_snippets with all made that takes time, so that it is not made in there."""
+    return sections_made_ahead(drafts, known_hashes(model, uri, source))
+
+
+def known_hashes(model: MLModel, uri: str, source: str = Source.CRAWL) -> frozenset[str]:
+    """Return what the texts are recognised by that the page's snippets were made of."""
+    return frozenset(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))
+
+
+def sections_made_ahead(drafts: Iterable[Draft], known: frozenset[str]) -> list[Section]:
+    """Return the drafts as sections, with all made that takes time but for the texts known: needs no store."""
     sections = _sections_of(drafts)
-    known = set(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))
     return [section if section.text_hash in known else section.made_ahead() for section in sections]
 
 
@@ -169,9 +182,10 @@ def replace_page_snippets(
 
     A section that did not change keeps its row, its vector and the owner's edit; one that changed keeps its row and
     gets the new text, or, where the owner edited it, keeps the owner's and asks. What the owner edited survives also
-    when its section is gone. Raises SnippetQuotaReached, and then nothing has changed.
+    when its section is gone, and what the owner deleted stays away. Raises SnippetQuotaReached, and then nothing has
+    changed.
     """
-    sections = _sections_of(drafts)
+    sections = without_dropped(model, uri, _sections_of(drafts))
     standing = model.snippets.filter(uri=uri, source=source).order_by("position", "id")
     with tenant_atomic():
         matching = match_sections(sections, standing if among is None else standing.filter(pk__in=among))
@@ -214,17 +228,6 @@ def missing_vectors(model: MLModel) -> QuerySet[TrainingSnippet]:
 def vector_counts(model: MLModel) -> tuple[int, int]:
     """Return how many of the model's snippets have their vector, and how many there are."""
     return model.snippets.filter(embedded_in=space_of(model).name).count(), model.snippets.count()
-
-
-def forget_lost_vectors(model: MLModel) -> int:
-    """Mark snippets whose vector is not in the index as not embedded, so that it is made again; returns how many."""
-    lost = []
-    for space in model.snippets.exclude(embedded_in="").order_by().values_list("embedded_in", flat=True).distinct():
-        flagged = model.snippets.filter(embedded_in=space).values_list("pk", flat=True)
-        lost += sorted(set(flagged).difference(index.ids_with_vectors(model.pk, space).tolist()))
-    for start in range(0, len(lost), BATCH):
-        model.snippets.filter(pk__in=lost[start : start + BATCH]).update(embedded_in="")
-    return len(lost)
 
 
 def asked_texts(row: TrainingSnippet) -> tuple[str, ...]:

@@ -186,6 +186,10 @@ def _joined_pairs(words: list[str]) -> list[str]:
 
 def _spaced_terms(chunk: str) -> tuple[str, ...]:
     """Return the terms of a chunk such as `words`, `C++`, `.NET`, `write_json`, `2.10.3` or `ann@acme.test`."""
+    word = chunk.rstrip(".,")
+    # Most chunks are a plain word, perhaps at the end of a clause: for these the rest comes to the same.
+    if word.isascii() and word.isalpha() and len(word) < MAX_TERM_LENGTH and not CAMEL_HUMP.search(word):
+        return _word_terms(word.lower())
     terms = []
     position = 0
     for name in NAME_WITH_SYMBOL.finditer(chunk):

@@ -314,3 +314,38 @@ def test_the_ways_to_import_are_reached_by_keyboard(page, address):
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(page.get_by_role("button", name="Import", exact=True)).to_be_focused()
+
+
+def test_a_file_of_rows_is_looked_into_and_imported_by_the_columns_that_are_chosen(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/")
+    page.get_by_role("button", name="Import", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("link", name="Files").click()
+    rows = "".join(f"{number},Is voucher {number} valid?,Voucher {number} is valid until May.\n" for number in range(3))
+    csv = {"name": "vouchers.csv", "mimeType": "text/csv", "buffer": f"no,asked,told\n{rows}".encode()}
+    dialog.locator("input[type=file]").set_input_files(csv)
+    dialog.get_by_role("button", name="Look into them").click()
+    dialog.get_by_label("Column of titles").select_option("asked")
+    dialog.get_by_label("Column of texts").select_option("told")
+    expect(dialog.get_by_text("Voucher 2 is valid until May.").last).to_be_visible()
+    look(page, "import-file-columns")
+    dialog.get_by_role("button", name="Start the import").click()
+    expect(dialog.locator(".notice--good")).to_contain_text("1 file imported with 3 rows")
+    look(page, "import-file-finished")
+
+
+def test_ticked_snippets_are_counted_and_deleted(page, address):
+    page.goto(f"{address}/harbour-lane/models/shop-help/?q=voucher")
+    table, dialog = page.locator("#snippet-table"), page.get_by_role("dialog")
+    expect(table.locator(".list__row")).to_have_count(3)
+    for number in (0, 2):
+        table.get_by_role("checkbox", name=f"Select “Is voucher {number} valid?”").check()
+    expect(table.get_by_text("2 selected")).to_be_visible()
+    look(page, "training-ticked")
+    table.get_by_role("button", name="Delete…").click()
+    expect(dialog.get_by_role("heading", name="Delete 2 snippets?")).to_be_visible()
+    look(page, "training-delete")
+    dialog.get_by_role("button", name="Delete 2 snippets").click()
+    expect(dialog).to_have_count(0)
+    expect(table.locator(".list__row")).to_have_count(1)
+    expect(table.get_by_text("Is voucher 1 valid?")).to_be_visible()

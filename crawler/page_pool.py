@@ -74,6 +74,12 @@ class PagePool:
         """How many pages may be in hand beside the one that is wanted next."""
         return self._size * AHEAD if self._is_ready else 0
 
+    @property
+    def pids(self) -> list[int]:
+        """The ids of the processes that run for it now."""
+        with self._lock:
+            return [child.pid for child in self._children]
+
     def submit(self, function: Callable, *arguments: Any) -> Task:
         """Return the task of calling the function, one of a module's own, with values that can be pickled.
 
@@ -158,6 +164,10 @@ class _Child:
             cwd=PROJECT,
             env=os.environ | folders,
         )
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
 
     def ask(self, function: Callable, arguments: tuple) -> tuple[bool, Any]:
         """Return whether all went well, and what the function returned or raised. Errors: ChildDied."""

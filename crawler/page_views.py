@@ -11,15 +11,18 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.clickjacking import xframe_options_sameorigin
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import replace_url
 
 from crawler.models import Import, Page
 from crawler.outline import outlined
 from crawler.overview import EXAMPLES_SHOWN, Trouble, nearly_empty_of, shells_of, site_overview
 from crawler.views import PAGE_SIZE, import_or_404, job_context
+from models_app.dropped import dropped_count, forget_dropped
 from models_app.overview import overview_of
 from tenants.dialogs import given
+from tenants.permissions import editor_required
+from tenants.store import tenant_atomic
 
 VERSIONS_SHOWN = 10
 # Findings that are no column of a page.
@@ -138,12 +141,25 @@ def page_report(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int
         "job": job,
         "model": model,
         "snippets": own,
+        "dropped_count": dropped_count(model, page.final_url or page.url),
         "loss": _loss_rows(page.report.get("loss") or {}),
         "versions": versions.defer("markdown", "landmarks", "source", "plan").order_by("-job_id")[:VERSIONS_SHOWN],
         "overview": overview_of(model),
         "tab": "imports",
     }
     return render(request, "pages/page_report.html", context)
+
+
+@require_POST
+@editor_required
+def page_dropped(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Let the next import bring the page's sections again that were deleted by hand, also if it has not changed."""
+    page = _page_or_404(model_slug, pk)
+    model, address = page.job.model, page.final_url or page.url
+    with tenant_atomic():
+        is_restored = forget_dropped(model, address) > 0
+        Page.objects.filter(job__model=model, url=address).update(split_hash="")
+    return render(request, "partials/page_dropped.html", {"page": page, "model": model, "is_restored": is_restored})
 
 
 LOSS_STEPS = {

@@ -17,6 +17,7 @@ from crawler.markdown import plain_words
 from crawler.models import TITLE_LENGTH, Import, Page, Upload
 from crawler.page_content import hash_of_words
 from models_app import snippets
+from models_app.dropped import without_dropped
 from models_app.exchange import (
     Columns,
     RowsUnreadable,
@@ -132,14 +133,14 @@ def _replace_rows(page: Page, rows: Rows, columns: Columns, lease: Lease) -> tup
     model = page.job.model
     fresh, left_out = snippets_of(rows.rows, columns, page.url)
     standing = model.snippets.filter(source=Source.UPLOAD)
-    own = [snippet for snippet in fresh if snippet.uri == page.url]
+    own = without_dropped(model, page.url, (snippet for snippet in fresh if snippet.uri == page.url))
+    others = [snippet for snippet in fresh if snippet.uri != page.url]
     if len(own) > BATCH:
-        return _replace_many(page, fresh, standing, lease), left_out
+        return _replace_many(page, [*own, *others], standing, lease), left_out
     sections = snippets.prepare_sections(model, page.url, own, Source.UPLOAD)
     with tenant_atomic():
         lease.check()
         replaced = asdict(replace_page_snippets(model, page.url, sections, Source.UPLOAD))
-    others = [snippet for snippet in fresh if snippet.uri != page.url]
     return Counter(replaced) + _replace_many(page, others, standing.exclude(uri=page.url), lease), left_out
 
 
@@ -166,7 +167,7 @@ def _replace_many(page: Page, fresh: list[TrainingSnippet], standing: QuerySet, 
         snippets.add_many(page.job.model, left[start : start + BATCH])
         note(start, len(left))
     lease.check()
-    removed = snippets.delete(page.job.model, gone)
+    removed = snippets.delete(page.job.model, gone, is_by_hand=False)
     page.plan = sorted(wanted)
     return counts + Counter(added=len(left), kept=len(kept), removed=removed)
 

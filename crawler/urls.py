@@ -29,5 +29,6 @@ urlpatterns = [
     path(f"{IMPORT}retry/", views.import_retry, name="import_retry"),
     path(f"{IMPORT}pages/", page_views.page_table, name="page_table"),
     path(PAGE, page_views.page_report, name="page_report"),
+    path(f"{PAGE}dropped/", page_views.page_dropped, name="page_dropped"),
     path(f"{PAGE}outline/", page_views.page_outline, name="page_outline"),
 ]

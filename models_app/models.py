@@ -181,6 +181,24 @@ class SnippetVersion(models.Model):
         return f"{self.prompt} until {self.created_at}"
 
 
+class DroppedSection(models.Model):
+    """A section of a page or file whose snippet the owner deleted: no import brings it again."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="dropped_sections")
+    uri = models.CharField(max_length=2_000)
+    source_hash = models.CharField(max_length=64, help_text="Of what its page said.")
+    prompt = models.CharField(max_length=1_000, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["model", "uri", "source_hash"], name="a_section_dropped_once"),
+        ]
+
+    def __str__(self):
+        return self.prompt
+
+
 class Vectorising(Job):
     """A run that makes the missing embeddings of a model."""
 

@@ -88,13 +88,12 @@ def _ticked(sent: QueryDict, model: MLModel) -> list[int]:
 
 
 def _losses(model: MLModel, ids: list[int]) -> dict[str, int]:
-    """Return what the owner should know before: how many were edited, and how many an import may bring again."""
+    """Return what the owner should know before: how many were edited, and how many are from pages and files."""
     wanted = set(ids)
     rows = [row for row in model.snippets.order_by().values_list("pk", "is_edited", "source") if row[0] in wanted]
-    crawled = (TrainingSnippet.Source.CRAWL, TrainingSnippet.Source.SITE)
     return {
         "edited_count": sum(is_edited for _, is_edited, _ in rows),
-        "crawled_count": sum(source in crawled for _, _, source in rows),
+        "imported_count": sum(source != TrainingSnippet.Source.MANUAL for _, _, source in rows),
     }
 
 

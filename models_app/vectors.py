@@ -12,6 +12,7 @@ import numpy as np
 from django.db.models import QuerySet
 
 from models_app import index
+from models_app.dropped import without_dropped
 from models_app.embedder import embed_passages, fits_window, space_of
 from models_app.models import MLModel, TrainingSnippet
 from models_app.sections import Draft, embedded_text, page_texts
@@ -21,6 +22,7 @@ from tenants.store import tenant_atomic
 
 # What replaces its snippets as a whole: a page, or a file.
 PAGE_SOURCES = (TrainingSnippet.Source.CRAWL, TrainingSnippet.Source.UPLOAD)
+ROWS_AT_ONCE = 500
 BATCH = 32  # windows: some seconds of work for the local model
 
 
@@ -54,8 +56,9 @@ def vectors_ahead(model: MLModel, uri: str, drafts: Iterable[Draft]) -> dict[str
     standing = model.snippets.filter(uri=uri, source__in=PAGE_SOURCES, embedded_in=space_of(model).name)
     # What the page says of an edited snippet takes no vector: the owner's text is what answers.
     known = {embedded_text(text) for snippet in standing for text in (snippet, *page_texts(snippet))}
-    fresh = [draft for draft in drafts if embedded_text(draft) not in known]
-    return _vectors_by_text(model, _windows_by_text(model, fresh)) if known and fresh else {}
+    fresh = [draft for draft in drafts if embedded_text(draft) not in known] if known else []
+    wanted = without_dropped(model, uri, fresh) if fresh else []
+    return _vectors_by_text(model, _windows_by_text(model, wanted)) if wanted else {}
 
 
 def store_vectors(model: MLModel, uri: str, vectors: dict[str, np.ndarray]) -> None:
@@ -63,6 +66,17 @@ def store_vectors(model: MLModel, uri: str, vectors: dict[str, np.ndarray]) -> N
     if vectors:
         missing = model.snippets.filter(uri=uri, source__in=PAGE_SOURCES)
         _store(model, missing.exclude(embedded_in=space_of(model).name), vectors)
+
+
+def forget_lost_vectors(model: MLModel) -> int:
+    """Mark snippets whose vector is not in the index as not embedded, so that it is made again; returns how many."""
+    lost = []
+    for space in model.snippets.exclude(embedded_in="").order_by().values_list("embedded_in", flat=True).distinct():
+        flagged = model.snippets.filter(embedded_in=space).values_list("pk", flat=True)
+        lost += sorted(set(flagged).difference(index.ids_with_vectors(model.pk, space).tolist()))
+    for start in range(0, len(lost), ROWS_AT_ONCE):
+        model.snippets.filter(pk__in=lost[start : start + ROWS_AT_ONCE]).update(embedded_in="")
+    return len(lost)
 
 
 def _embed(model: MLModel, batch: list[TrainingSnippet]) -> int:

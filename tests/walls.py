@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from chat.models import QuestionCount, Session, Turn
 from crawler.models import Import, Page, Upload
-from models_app.models import MLModel, SnippetVersion, TrainingSnippet, Vectorising
+from models_app.models import DroppedSection, MLModel, SnippetVersion, TrainingSnippet, Vectorising
 from tenants.models import ApiKey, Invitation, Membership, Role, Tenant
 from tenants.store import TENANT_APPS, activated, tenant_atomic
 
@@ -68,9 +68,11 @@ def own_one_of_everything(tenant: Tenant) -> None:
         texts = {"prompt": SECRET_WORD, "completion": f"{SECRET_WORD} costs 12 €."}
         snippet = TrainingSnippet.objects.create(pk=OWNED_ID, model=model, **texts)
         SnippetVersion.objects.create(pk=OWNED_ID, snippet=snippet, cause="edited", **texts)
+        address = f"https://acme.test/{SECRET_WORD}"
+        DroppedSection.objects.create(pk=OWNED_ID, model=model, uri=address, source_hash="9", prompt=SECRET_WORD)
         Vectorising.objects.create(pk=OWNED_ID, model=model, state="done", message=SECRET_WORD)
         job = Import.objects.create(pk=OWNED_ID, model=model, state="done", address=SECRET_WORD, max_pages=1)
-        page = Page(pk=OWNED_ID, job=job, url=f"https://acme.test/{SECRET_WORD}", markdown=SECRET_WORD)
+        page = Page(pk=OWNED_ID, job=job, url=address, markdown=SECRET_WORD)
         page.source = zlib.compress(f"<main>{SECRET_WORD}</main>".encode())
         page.save(force_insert=True)
         Upload.objects.create(pk=OWNED_ID, model=model, name=SECRET_WORD, kind="text", body=SECRET_WORD.encode())

@@ -570,12 +570,6 @@ class TestCrawlingAgain:
         assert "Sundays" in model.snippets.get(pk=edited.pk).completion
         assert model.snippets.count() == 3
 
-    def test_a_page_whose_snippets_were_all_deleted_comes_back(self, model, website):
-        crawl(model, website)
-        snippets.delete(model, list(texts(model)))
-        crawl(model, website)
-        assert len(texts(model)) == 3
-
     def test_snippets_written_by_hand_and_of_other_sites_stay(self, model, website):
         by_hand = snippets.add(model, "By hand", "Text", uri=website.url("/not-there"))
         with Website({"/": page("Another site")}) as other:

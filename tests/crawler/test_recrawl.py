@@ -3,10 +3,13 @@
 import zlib
 
 import pytest
+from django.urls import reverse
 
 from crawler.crawl import new_import, start_split
 from crawler.models import Import, Page
 from crawler.outcome import KEPT_IMPORTS
+from crawler.page_snippets import UNCHANGED
+from models_app import snippets
 from models_app.models import MLModel, Retrieval
 from tests.crawler.test_crawl import carry_on, crawl, stored, texts
 from tests.fakes.openai_server import OpenAIServer, refusal
@@ -116,6 +119,67 @@ class TestWhatChanged:
         counted = job.changes["snippets"]
         assert counted["removed"] + counted["changed"] + counted["added"] >= 2
         assert crawl(model, website).changes["snippets"] | {"kept": 0} == dict.fromkeys(counted, 0)
+
+
+class TestWhatTheOwnerDeleted:
+    def test_a_page_whose_snippets_were_all_deleted_stays_away_and_is_not_split_again(self, model, website):
+        crawl(model, website)
+        snippets.delete(model, model.snippets.filter(uri=website.url("/b")).values_list("pk", flat=True))
+        for _ in range(2):
+            job = crawl(model, website)
+            assert job.pages.get(url=website.url("/b")).report["split"] == UNCHANGED
+            assert job.changes["snippets"] == {"added": 0, "changed": 0, "kept": 2, "removed": 0, "conflicts": 0}
+        carry_on(start_split(model))
+        assert len(texts(model)) == 2
+
+    def test_a_page_comes_back_when_it_says_something_else(self, model, website):
+        crawl(model, website)
+        snippets.delete(model, list(texts(model)))
+        website.paths["/b"] = page("Bread costs 4 euros")
+        crawl(model, website)
+        assert [text for text in texts(model).values() if "4 euros" in text] == list(texts(model).values())
+
+    def test_a_page_that_was_gone_in_between_comes_back_but_for_what_was_deleted(self, model, website):
+        model.max_context_tokens = 100
+        model.save()
+        words = "We bake it in the old mill from flour that the valley has grown for a hundred years. " * 4
+        sections = "".join(f"<h2>{name}</h2><p>{name}. {words}</p>" for name in ("Rye", "Spelt", "Oats"))
+        html = f"<!doctype html><title>Bread</title><main><h1>Bread</h1>{sections}</main>"
+        website.paths["/b"] = html
+        crawl(model, website)
+        own = model.snippets.filter(uri=website.url("/b"))
+        count = own.count()
+        snippets.delete(model, [own.filter(completion__contains="Spelt.").get().pk])
+        website.paths["/b"] = Answer("gone", 410)
+        crawl(model, website)
+        assert not own.exists()
+        website.paths["/b"] = html
+        crawl(model, website)
+        assert own.count() == count - 1
+        assert not own.filter(completion__contains="Spelt.").exists()
+
+    def test_the_pages_report_lets_it_be_imported_again(self, model, website, browse, ann):
+        crawl(model, website)
+        snippets.delete(model, model.snippets.filter(uri=website.url("/b")).values_list("pk", flat=True))
+        report = crawl(model, website).pages.get(url=website.url("/b"))
+        browser, way = browse(ann), ["acme", "support", report.pk]
+        assert (
+            "1 section</strong> of this page was deleted"
+            in browser.get(reverse("crawler:page_report", args=way)).content.decode()
+        )
+        answer = browser.post(reverse("crawler:page_dropped", args=way), headers={"HX-Request": "true"})
+        assert "The next import of the page brings them again" in answer.content.decode()
+        assert len(texts(model)) == 2
+        crawl(model, website)
+        assert len(texts(model)) == 3
+
+    def test_a_reader_brings_nothing_back(self, model, website, browse, ray):
+        report = crawl(model, website).pages.get(url=website.url("/b"))
+        snippets.delete(model, list(texts(model)))
+        browser, way = browse(ray), ["acme", "support", report.pk]
+        assert "Import it again" not in browser.get(reverse("crawler:page_report", args=way)).content.decode()
+        assert browser.post(reverse("crawler:page_dropped", args=way)).status_code == 403
+        assert model.dropped_sections.count() == 3
 
 
 class TestWhatTheLLMCost:

@@ -94,6 +94,31 @@ def test_what_the_owner_edited_survives_a_new_file(model):
     assert (row.conflict, row.new_completion) == ("changed", "At ten.")
 
 
+def test_what_the_owner_deleted_stays_away_from_a_new_file(model):
+    rows = b"question,answer\nHours?,At nine.\nFree?,Yes.\n"
+    run(model, upload(model, "faq.csv", rows, "csv"))
+    snippets.delete(model, [model.snippets.get(prompt="Free?").pk])
+    run(model, upload(model, "faq.csv", rows, "csv"))
+    assert [prompt for prompt, *_ in texts(model)] == ["Hours?"]
+    run(model, upload(model, "faq.csv", rows.replace(b"Yes.", b"No."), "csv"))
+    assert [prompt for prompt, *_ in texts(model)] == ["Hours?", "Free?"]
+
+
+def test_a_deleted_row_of_a_long_file_stays_away(model):
+    for _ in range(2):
+        run(model, upload(model, "faq.csv", many(600), "csv"))
+        snippets.delete(model, model.snippets.filter(position=7).values_list("pk", flat=True))
+        assert model.snippets.count() == 599
+
+
+def test_what_a_new_file_has_no_more_comes_back_with_a_later_one(model):
+    whole = many(600)
+    run(model, upload(model, "faq.csv", whole, "csv"))
+    run(model, upload(model, "faq.csv", many(550), "csv"))
+    run(model, upload(model, "faq.csv", whole, "csv"))
+    assert model.snippets.count() == 600
+
+
 def test_rows_with_addresses_are_replaced_by_their_file_and_no_other(model):
     columns = {"prompt": "title", "completion": "text", "uri": "url"}
     one = [{"title": "A", "text": "a", "url": "https://acme.test/1"}, {"title": "B", "text": "b", "url": ""}]

@@ -154,6 +154,21 @@ def test_what_is_ticked_is_deleted_after_a_dialog_that_names_the_number(hours, p
     assert list(TrainingSnippet.objects.values_list("pk", flat=True)) == [left.pk]
 
 
+def test_the_dialogs_say_that_what_came_from_a_page_or_file_stays_away(support, ann_browser):
+    page = snippets.add(support, "Hours", "At nine.", "https://acme.test/", "crawl")
+    file = snippets.add(support, "Prices", "9 euros.", "prices.pdf", "upload")
+    own = snippets.add(support, "Parking", "Behind the house.")
+    asked = {
+        row: ann_browser.get(address("snippet_delete", row.pk), headers=HTMX).content.decode()
+        for row in (page, file, own)
+    }
+    assert "until its page says something else there" in asked[page]
+    assert "until its file says something else there" in asked[file]
+    assert "something else" not in asked[own]
+    many = ann_browser.get(address("snippets_delete"), {"all": "1"}, headers=HTMX).content.decode()
+    assert "2 come from pages and files: each stays away until its page says something else there" in many
+
+
 def test_all_that_match_are_deleted_and_nothing_else(support, ann_browser):
     for number in range(60):
         snippets.add(support, f"Title {number}", "Text." if number % 2 else "Other.", f"https://acme.test/{number}")

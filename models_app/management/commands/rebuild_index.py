@@ -6,9 +6,10 @@ from django.core.management.base import CommandError
 from django.db import DatabaseError
 from tqdm import tqdm
 
-from models_app import index, snippets
+from models_app import index
 from models_app.models import MLModel
 from models_app.targets import activated_model, activated_tenant
+from models_app.vectors import forget_lost_vectors
 from tenants.reporting import ReportingCommand
 from tenants.store import tenant_atomic
 
@@ -54,7 +55,7 @@ def _rebuild(models: list[MLModel], rebuild) -> list[dict]:
     began = time.monotonic()
     with tenant_atomic():
         rebuild()
-        lost = [snippets.forget_lost_vectors(model) for model in models]
+        lost = [forget_lost_vectors(model) for model in models]
     seconds = round(time.monotonic() - began, 2)
     left = [index.check_model(model.pk) for model in tqdm(models, desc="Checking again", unit="model")]
     return [

@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from models_app import index
 from models_app.dropped import note_dropped, without_dropped
 from models_app.embedder import space_of
-from models_app.index import SnippetText
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
+from models_app.rewriting import index_rows, rewrite, settle_edit, take_as_source, text_of
 from models_app.sections import TITLE_LENGTH, Draft, Section, embedded_text, hash_of, match_sections, page_texts
 from tenants.models import Tenant
 from tenants.store import active_store, tenant_atomic
@@ -20,7 +20,6 @@ __all__ = ["TITLE_LENGTH", "Draft", "embedded_text"]
 
 Source, Conflict, Cause = TrainingSnippet.Source, TrainingSnippet.Conflict, SnippetVersion.Cause
 BATCH = 500  # rows a transaction: short enough that a visitor's question never waits for the write lock
-MOST_VERSIONS = 20  # of one snippet: a page may change every day
 
 
 class SnippetQuotaReached(Exception):
@@ -139,8 +138,8 @@ def resolve(snippet: TrainingSnippet, choice: str, prompt: str = "", completion:
         if is_gone:
             row.source, row.conflict = Source.MANUAL, Conflict.NONE
         else:
-            _take_as_source(row)
-        _rewrite([(row, Section(*text))], Cause.RESOLVED, author)
+            take_as_source(row)
+        rewrite([(row, Section(*text))], Cause.RESOLVED, author)
 
 
 def delete(model: MLModel, ids: Iterable[int], is_by_hand: bool = True) -> int:
@@ -195,7 +194,7 @@ def replace_page_snippets(
         _remove(gone)
         _move(matching.pairs)
         changed = [(row, section) for section, row in matching.pairs if _is_rewritten(row, section)]
-        _rewrite(changed, Cause.IMPORTED)
+        rewrite(changed, Cause.IMPORTED)
         asked = sum(_follow_page(row, section) for section, row in matching.pairs) + _mark_gone(protected)
         _insert([_row_of(section, model, uri=uri, source=source) for section in matching.added], matching.added)
     kept = len(matching.pairs) - len(changed)
@@ -264,18 +263,14 @@ def _taken_over(row: TrainingSnippet, section: Section, model: MLModel) -> Train
 def _insert(rows: list[TrainingSnippet], sections: Sequence[Section]) -> list[TrainingSnippet]:
     if rows:
         TrainingSnippet.objects.bulk_create(rows, batch_size=BATCH)
-        _index(list(zip(rows, sections, strict=True)))
+        index_rows(list(zip(rows, sections, strict=True)))
     return rows
-
-
-def _index(pairs: Sequence[tuple[TrainingSnippet, Section]]) -> None:
-    index.add_terms(pairs[0][0].model_id, [(row.pk, section.terms) for row, section in pairs])
 
 
 def _remove(snippets: Iterable[TrainingSnippet]) -> int:
     rows = list(snippets)
     if rows:
-        index.remove_snippets(rows[0].model_id, [_text_of(row) for row in rows])
+        index.remove_snippets(rows[0].model_id, [text_of(row) for row in rows])
         for start in range(0, len(rows), BATCH):
             TrainingSnippet.objects.filter(pk__in=[row.pk for row in rows[start : start + BATCH]]).delete()
     return len(rows)
@@ -288,56 +283,8 @@ def _write_by_hand(row: TrainingSnippet, section: Section, cause: Cause, author:
     if row.source != Source.MANUAL and not row.is_edited:
         row.source_prompt, row.source_completion = row.prompt, row.completion
     if row.conflict == Conflict.CHANGED and section.text_hash == hash_of(row.new_prompt, row.new_completion):
-        _take_as_source(row)  # the member has written what the page says now
-    _rewrite([(row, section)], cause, author)
-
-
-def _rewrite(changed: Sequence[tuple[TrainingSnippet, Section]], cause: Cause, author: str = "") -> None:
-    """Give the rows, all of one model, their new texts; the old ones become versions.
-
-    A text that is the same keeps its place in the index and its vector.
-    """
-    if not changed:
-        return
-    _note_versions([row for row, _ in changed], cause, author)
-    others = [(row, section) for row, section in changed if not section.says_the_same_as(row)]
-    if others:
-        index.remove_snippets(others[0][0].model_id, [_text_of(row) for row, _ in others])
-    for row, section in changed:
-        row.embedded_in = row.embedded_in if section.says_the_same_as(row) else ""
-        row.prompt, row.completion, row.token_count = section.prompt, section.completion, section.token_count
-        if cause == Cause.IMPORTED:
-            row.source_hash = section.text_hash
-        _settle_edit(row)
-        row.save()
-    if others:
-        _index(others)
-
-
-def _settle_edit(row: TrainingSnippet) -> None:
-    """Say whether the row is edited: it says something else than its page did, or the owner has yet to decide."""
-    is_of_page = hash_of(row.prompt, row.completion) == row.source_hash
-    row.is_edited = row.source != Source.MANUAL and (bool(row.conflict) or not is_of_page)
-    if not row.is_edited:
-        row.source_prompt, row.source_completion = "", ""
-    if not row.conflict:
-        row.new_prompt, row.new_completion = "", ""
-
-
-def _take_as_source(row: TrainingSnippet) -> None:
-    """End the row's conflict: what its page says now is what the owner's text is compared with from here on."""
-    row.source_prompt, row.source_completion = row.new_prompt, row.new_completion
-    row.source_hash, row.conflict = hash_of(row.new_prompt, row.new_completion), Conflict.NONE
-
-
-def _note_versions(rows: Sequence[TrainingSnippet], cause: Cause, author: str) -> None:
-    SnippetVersion.objects.bulk_create(
-        SnippetVersion(snippet=row, prompt=row.prompt, completion=row.completion, cause=cause, author=author)
-        for row in rows
-    )
-    for row in rows:
-        if outdated := list(row.versions.values_list("pk", flat=True)[MOST_VERSIONS:]):
-            row.versions.filter(pk__in=outdated).delete()
+        take_as_source(row)  # the member has written what the page says now
+    rewrite([(row, section)], cause, author)
 
 
 def _move(pairs: Sequence[tuple[Section, TrainingSnippet]]) -> None:
@@ -368,7 +315,7 @@ def _follow_page(row: TrainingSnippet, section: Section) -> bool:
     else:
         is_asked_already = section.is_but_for_options(known[-1])
         row.conflict, row.new_prompt, row.new_completion = Conflict.CHANGED, section.prompt, section.completion
-    _settle_edit(row)
+    settle_edit(row)
     if before == (row.source_hash, *asked_texts(row)):
         return False
     row.save()
@@ -380,10 +327,6 @@ def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:
     keys = [row.pk for row in edited if row.conflict != Conflict.GONE]
     gone = TrainingSnippet.objects.filter(pk__in=keys)
     return gone.update(conflict=Conflict.GONE, new_prompt="", new_completion="") if keys else 0
-
-
-def _text_of(snippet: TrainingSnippet) -> SnippetText:
-    return SnippetText(id=snippet.pk, prompt=snippet.prompt, completion=snippet.completion)
 
 
 def _refuse_over_quota(more: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from models_app import index, snippets
 from models_app.models import SnippetVersion, TrainingSnippet
 from models_app.retrieval import retrieve
+from models_app.rewriting import MOST_VERSIONS
 from models_app.sections import LEAST_LIKENESS, Section, likeness
 from models_app.snippets import ConflictMoved, Replaced, replace_page_snippets
 from tests.models_app.test_snippets import CHAIR, LAMP, SHELF, URL, Draft, found
@@ -95,11 +96,11 @@ class TestEditing:
 
     def test_only_the_newest_versions_are_kept(self, support):
         row = snippets.add(support, "Count", "0")
-        for number in range(1, snippets.MOST_VERSIONS + 5):
+        for number in range(1, MOST_VERSIONS + 5):
             snippets.edit(row, "Count", str(number), "")
         kept = row.versions.values_list("completion", flat=True)
-        assert len(kept) == snippets.MOST_VERSIONS
-        assert kept[0] == str(snippets.MOST_VERSIONS + 3)
+        assert len(kept) == MOST_VERSIONS
+        assert kept[0] == str(MOST_VERSIONS + 3)
 
 
 class TestThePageChanges:

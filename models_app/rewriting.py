@@ -1,0 +1,69 @@
+"""Gives snippets other texts, in the caller's transaction: rows, versions and both legs of the index go together."""
+
+from collections.abc import Sequence
+
+from models_app import index
+from models_app.index import SnippetText
+from models_app.models import SnippetVersion, TrainingSnippet
+from models_app.sections import Section, hash_of
+
+Source, Conflict, Cause = TrainingSnippet.Source, TrainingSnippet.Conflict, SnippetVersion.Cause
+MOST_VERSIONS = 20  # of one snippet: a page may change every day
+
+
+def rewrite(changed: Sequence[tuple[TrainingSnippet, Section]], cause: Cause, author: str = "") -> None:
+    """Give the rows, all of one model, their new texts; the old ones become versions.
+
+    A text that is the same keeps its place in the index and its vector.
+    """
+    if not changed:
+        return
+    _note_versions([row for row, _ in changed], cause, author)
+    others = [(row, section) for row, section in changed if not section.says_the_same_as(row)]
+    if others:
+        index.remove_snippets(others[0][0].model_id, [text_of(row) for row, _ in others])
+    for row, section in changed:
+        row.embedded_in = row.embedded_in if section.says_the_same_as(row) else ""
+        row.prompt, row.completion, row.token_count = section.prompt, section.completion, section.token_count
+        if cause == Cause.IMPORTED:
+            row.source_hash = section.text_hash
+        settle_edit(row)
+        row.save()
+    if others:
+        index_rows(others)
+
+
+def settle_edit(row: TrainingSnippet) -> None:
+    """Say whether the row is edited: it says something else than its page did, or the owner has yet to decide."""
+    is_of_page = hash_of(row.prompt, row.completion) == row.source_hash
+    row.is_edited = row.source != Source.MANUAL and (bool(row.conflict) or not is_of_page)
+    if not row.is_edited:
+        row.source_prompt, row.source_completion = "", ""
+    if not row.conflict:
+        row.new_prompt, row.new_completion = "", ""
+
+
+def take_as_source(row: TrainingSnippet) -> None:
+    """End the row's conflict: what its page says now is what the owner's text is compared with from here on."""
+    row.source_prompt, row.source_completion = row.new_prompt, row.new_completion
+    row.source_hash, row.conflict = hash_of(row.new_prompt, row.new_completion), Conflict.NONE
+
+
+def index_rows(pairs: Sequence[tuple[TrainingSnippet, Section]]) -> None:
+    """Let the keyword leg find the rows, all of one model."""
+    index.add_terms(pairs[0][0].model_id, [(row.pk, section.terms) for row, section in pairs])
+
+
+def text_of(snippet: TrainingSnippet) -> SnippetText:
+    """Return the row as the index knows it."""
+    return SnippetText(id=snippet.pk, prompt=snippet.prompt, completion=snippet.completion)
+
+
+def _note_versions(rows: Sequence[TrainingSnippet], cause: Cause, author: str) -> None:
+    SnippetVersion.objects.bulk_create(
+        SnippetVersion(snippet=row, prompt=row.prompt, completion=row.completion, cause=cause, author=author)
+        for row in rows
+    )
+    for row in rows:
+        if outdated := list(row.versions.values_list("pk", flat=True)[MOST_VERSIONS:]):
+            row.versions.filter(pk__in=outdated).delete()

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from models_app import snippets
 from models_app.forms import SnippetForm
 from models_app.models import SnippetVersion, TrainingSnippet
-from models_app.snippets import Choice, ConflictMoved
+from models_app.snippets import Choice, ConflictMoved, SnippetMoved
 from models_app.word_diff import mark_changes, mark_sides
 from tenants.dialogs import dialog, saved
 from tenants.permissions import editor_required, refused
@@ -24,6 +24,7 @@ DONE = {
 }
 DELETED = "Snippet deleted."
 OUTDATED = "The snippet or its page has changed since you opened this. Look at the texts as they are now."
+RESTORE_OUTDATED = "This snippet has changed since you opened this: nothing was restored. This is its history now."
 
 
 class MergedTextForm(SnippetForm):
@@ -117,8 +118,12 @@ def _seen(row: TrainingSnippet) -> str:
 @require_GET
 def snippet_history(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
     """The dialog with a snippet's earlier texts, the newest first, each with what was changed about it."""
-    row = _snippet(model_slug, pk)
-    context = {"snippet": row, "model": row.model, "changes": _changes(row)}
+    return _history(request, _snippet(model_slug, pk))
+
+
+def _history(request: HttpRequest, row: TrainingSnippet, notice: str = "") -> HttpResponse:
+    seen = snippets.seen_hash(row, row.uri)
+    context = {"snippet": row, "model": row.model, "changes": _changes(row), "seen": seen, "notice": notice}
     return dialog(request, "partials/snippet_history.html", context, _page_of(request, row))
 
 
@@ -139,7 +144,10 @@ def snippet_restore(request: HttpRequest, tenant_slug: str, model_slug: str, pk:
     row = _snippet(model_slug, pk)
     number = request.POST.get("version", "")
     version = get_object_or_404(row.versions, pk=int(number) if number.isdecimal() else 0)
-    snippets.restore(version, author=request.user.email)
+    try:
+        snippets.restore(version, request.user.email, request.POST.get("seen", ""))
+    except SnippetMoved:
+        return _history(request, _snippet(model_slug, pk), RESTORE_OUTDATED)
     return saved("snippets-changed", toast="The earlier text is back.")
 
 

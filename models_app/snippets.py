@@ -36,6 +36,14 @@ class ConflictMoved(Exception):
         super().__init__("This snippet has changed since you opened it. Look at its texts again.")
 
 
+class SnippetMoved(Exception):
+    """The snippet is not the one that was shown: an import or another member was quicker."""
+
+    def __init__(self, row: TrainingSnippet | None):
+        super().__init__("This snippet has changed since you opened it." if row else "This snippet has been deleted.")
+        self.row = row  # as it stands now; none: it was deleted
+
+
 class Choice(StrEnum):
     """What the owner decides about an edited snippet whose page has changed."""
 
@@ -92,14 +100,17 @@ def add_many(model: MLModel, drafts: Iterable[Draft], source: str = Source.UPLOA
     return added
 
 
-def edit(snippet: TrainingSnippet, prompt: str, completion: str, uri: str, author: str = "") -> TrainingSnippet:
+def edit(
+    snippet: TrainingSnippet, prompt: str, completion: str, uri: str, author: str = "", *, seen: str = ""
+) -> TrainingSnippet:
     """Change a snippet's texts; its vector is missing until it is made again.
 
     What its page said is kept, to be compared with what it says next; to say the same as the page ends the edit.
+    Raises SnippetMoved where it has been deleted, or says neither what was `seen` (see `seen_hash`) nor this.
     """
     section = Section(prompt, completion).made_ahead()
     with tenant_atomic():
-        row = TrainingSnippet.objects.get(pk=snippet.pk)
+        row = _row_as_seen(snippet.pk, seen, section, uri)
         if row.uri != uri:
             row.uri = uri
             TrainingSnippet.objects.filter(pk=row.pk).update(uri=uri)
@@ -108,11 +119,11 @@ def edit(snippet: TrainingSnippet, prompt: str, completion: str, uri: str, autho
     return snippet
 
 
-def restore(version: SnippetVersion, author: str = "") -> None:
-    """Give the snippet the text again that it had in this version; that is an edit like another."""
+def restore(version: SnippetVersion, author: str = "", seen: str = "") -> None:
+    """Give the snippet the text again that it had in this version; that is an edit like another, and raises as one."""
     section = Section(version.prompt, version.completion).made_ahead()
     with tenant_atomic():
-        _write_by_hand(TrainingSnippet.objects.get(pk=version.snippet_id), section, Cause.RESTORED, author)
+        _write_by_hand(_row_as_seen(version.snippet_id, seen, section), section, Cause.RESTORED, author)
 
 
 def resolve(snippet: TrainingSnippet, choice: str, prompt: str = "", completion: str = "", author: str = "") -> None:
@@ -232,6 +243,22 @@ def vector_counts(model: MLModel) -> tuple[int, int]:
 def asked_texts(row: TrainingSnippet) -> tuple[str, ...]:
     """Return what the owner decides between."""
     return row.conflict, row.prompt, row.completion, row.new_prompt, row.new_completion
+
+
+def seen_hash(text: Draft, uri: str) -> str:
+    """Return what tells whether a snippet still is what a member was shown before they changed it."""
+    return hash_of(text.prompt, f"{text.completion}\0{uri}")
+
+
+def _row_as_seen(pk: int, seen: str, wanted: Section, uri: str | None = None) -> TrainingSnippet:
+    """Return the row as it is stored; raises SnippetMoved where a text would be lost that nobody has seen."""
+    row = TrainingSnippet.objects.filter(pk=pk).first()
+    if row is None:
+        raise SnippetMoved(row)
+    known = seen, seen_hash(wanted, row.uri if uri is None else uri)
+    if seen and seen_hash(row, row.uri) not in known:
+        raise SnippetMoved(row)
+    return row
 
 
 def _sections_of(drafts: Iterable[Draft]) -> list[Section]:

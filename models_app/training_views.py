@@ -1,4 +1,4 @@
-"""Training data as people see it: search, read, write, edit and delete snippets, and make their vectors."""
+"""Training data as people see it: search, read and delete snippets, and make their vectors."""
 
 import re
 
@@ -11,12 +11,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseStopPolling, replace_url, trigger_client_event
 
 from models_app import snippets
-from models_app.forms import SnippetForm
 from models_app.listing import FILTERS, SORTS, Listing, as_ranges, in_ranges, pages_with
 from models_app.models import MLModel, TrainingSnippet, Vectorising
 from models_app.overview import overview_of
 from models_app.tasks import start_vectorising
-from models_app.tokens import count_tokens
 from tenants.dialogs import dialog, given, saved
 from tenants.permissions import editor_required, refused
 
@@ -122,46 +120,6 @@ def snippet(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) ->
         "has_vector": not snippets.missing_vectors(row.model).filter(pk=pk).exists(),
     }
     return dialog(request, "partials/snippet.html", context, _page_of(tenant_slug, row.model))
-
-
-@require_http_methods(["GET", "POST"])
-@editor_required
-def snippet_add(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
-    """The dialog to write a snippet in."""
-    model = get_object_or_404(MLModel, slug=model_slug)
-    form = SnippetForm(request.POST or None)
-    if request.method == "POST" and form.is_valid():
-        fields = form.cleaned_data
-        try:
-            snippets.add(model, fields["prompt"], fields["completion"], fields["uri"])
-        except snippets.SnippetQuotaReached as error:
-            form.add_error(None, str(error))
-        else:
-            return saved("snippets-changed", toast="Snippet added. Keyword retrieval finds it at once.")
-    return dialog(request, "partials/snippet_edit.html", {"form": form, "model": model}, _page_of(tenant_slug, model))
-
-
-@require_http_methods(["GET", "POST"])
-@editor_required
-def snippet_edit(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
-    """The dialog to change a snippet in."""
-    row = get_object_or_404(TrainingSnippet.objects.select_related("model"), pk=pk, model__slug=model_slug)
-    form = SnippetForm(request.POST or None, instance=row)
-    if request.method == "POST" and form.is_valid():
-        fields = form.cleaned_data
-        snippets.edit(row, fields["prompt"], fields["completion"], fields["uri"], request.user.email)
-        return saved("snippets-changed", toast="Snippet saved.")
-    context = {"form": form, "model": row.model, "snippet": row, "tokens": row.token_count}
-    return dialog(request, "partials/snippet_edit.html", context, _page_of(tenant_slug, row.model))
-
-
-@require_POST
-def snippet_tokens(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
-    """How much of the budget the title and text in the dialog take, as they are typed."""
-    model = get_object_or_404(MLModel, slug=model_slug)
-    typed = TrainingSnippet(prompt=request.POST.get("prompt", ""), completion=request.POST.get("completion", ""))
-    tokens = count_tokens(snippets.embedded_text(typed))
-    return render(request, "partials/snippet_tokens.html", {"model": model, "tokens": tokens})
 
 
 @require_http_methods(["GET", "POST"])

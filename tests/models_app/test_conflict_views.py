@@ -170,7 +170,7 @@ def test_the_history_names_what_changed_when_and_by_whom(asked, ann_browser):
 def test_an_earlier_text_is_restored(support, asked, ann_browser):
     version = asked.versions.get()
     page = ann_browser.get(address("snippet_history", asked.pk), headers=HTMX).content.decode()
-    assert f'{{"version": {version.pk}}}' in page
+    assert f'{{"version": {version.pk}, "seen": "' in page
     response = ann_browser.post(address("snippet_restore", asked.pk), {"version": version.pk}, headers=HTMX)
     asked.refresh_from_db()
     assert (response.status_code, asked.completion) == (204, version.completion)

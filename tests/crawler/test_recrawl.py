@@ -254,6 +254,7 @@ class TestOldImports:
         model.website = "example.test"
         model.save()
         own = Import.objects.create(model=model, address="www.example.test", max_pages=7, state=State.DONE)
+        crawl(model, website)
         make_many(model)
         crawl(model, website)
         assert Import.objects.filter(pk=own.pk).exists()

@@ -105,10 +105,10 @@ def test_what_the_owner_deleted_stays_away_from_a_new_file(model):
 
 
 def test_a_deleted_row_of_a_long_file_stays_away(model):
-    for _ in range(2):
-        run(model, upload(model, "faq.csv", many(600), "csv"))
-        snippets.delete(model, model.snippets.filter(position=7).values_list("pk", flat=True))
-        assert model.snippets.count() == 599
+    run(model, upload(model, "faq.csv", many(600), "csv"))
+    assert snippets.delete(model, model.snippets.filter(position=7).values_list("pk", flat=True)) == 1
+    run(model, upload(model, "faq.csv", many(600), "csv"))
+    assert model.snippets.count() == 599
 
 
 def test_what_a_new_file_has_no_more_comes_back_with_a_later_one(model):

@@ -34,6 +34,7 @@ LOGIN_STATUSES = frozenset({401, 403})
 READABLE_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "gzip", "x-gzip", "deflate"})
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 NOT_MODIFIED = 304
+PERMANENT_STATUSES = frozenset({301, 308})  # RFC 9110, 15.4: the other redirects hold for now
 # A longer validator than this is not kept: it costs more than the fetch it saves.
 MAX_ETAG_CHARACTERS = 200
 MAX_DATE_CHARACTERS = 100
@@ -44,8 +45,11 @@ IsFollowable = Callable[[str], str | None]
 class FetchError(Exception):
     """A page that was not had. `reason` is short and stable; the message is for people.
 
-    `url` is the address that failed, a redirect's target if that was it; `status` is set if a server answered.
+    `url` is the address that failed, a redirect's target if that was it; `status` is set if a server answered;
+    `is_for_good` is as of FetchedPage.
     """
+
+    is_for_good = True
 
     def __init__(
         self,
@@ -67,6 +71,8 @@ class FetchError(Exception):
 class FetchedPage:
     """A page as it came. `text` is empty unless the kind is one of TEXT_KINDS; `redirects` are the hops' targets.
 
+    `is_for_good` says that no hop on the way holds but for now, as redirects that are not permanent and refreshes do.
+
     `etag` and `last_modified` name its version, for `Known` of a later fetch. With `is_unchanged` the server said that
     the version known still stands, and sent nothing: text and body are empty, the kind is html.
     """
@@ -79,10 +85,19 @@ class FetchedPage:
     text: str
     body: bytes
     redirects: tuple[str, ...] = ()
+    is_for_good: bool = True
     robots_header: str = ""
     etag: str = ""
     last_modified: str = ""
     is_unchanged: bool = False
+
+
+@dataclass(frozen=True)
+class Hop:
+    """Where an address sends its visitors on, for good or for now."""
+
+    target: str
+    is_permanent: bool
 
 
 @dataclass(frozen=True)
@@ -180,18 +195,30 @@ class WebClient:
         `known` is the version of the page at this very address; where redirects lead, it means nothing.
         Errors: FetchError.
         """
-        hops: list[str] = []
-        with self._deadline.within(min(self.timeout_seconds, wanted.timeout_seconds or self.timeout_seconds)):
-            for _ in range(wanted.max_redirects + 1):
-                current = hops[-1] if hops else url
-                answer = self._try_repeatedly(current, wanted, known if current == url else NOTHING_KNOWN)
-                if isinstance(answer, FetchedPage):
-                    return replace(answer, url=url, redirects=tuple(hops))
-                _refuse_hop(url, answer, is_followable)
-                hops.append(answer)
+        hops: list[Hop] = []
+        try:
+            with self._deadline.within(min(self.timeout_seconds, wanted.timeout_seconds or self.timeout_seconds)):
+                page = self._follow(url, hops, is_followable, wanted, known)
+        except FetchError as error:
+            error.is_for_good = all(hop.is_permanent for hop in hops)
+            raise
+        is_for_good = all(hop.is_permanent for hop in hops)
+        return replace(page, url=url, redirects=tuple(hop.target for hop in hops), is_for_good=is_for_good)
+
+    def _follow(
+        self, url: str, hops: list[Hop], is_followable: IsFollowable, wanted: Wanted, known: Known
+    ) -> FetchedPage:
+        """Return the page where the redirects end, and note each of these."""
+        for _ in range(wanted.max_redirects + 1):
+            current = hops[-1].target if hops else url
+            answer = self._try_repeatedly(current, wanted, known if current == url else NOTHING_KNOWN)
+            if isinstance(answer, FetchedPage):
+                return answer
+            hops.append(answer)
+            _refuse_hop(url, answer.target, is_followable)
         raise FetchError(url, "too many redirects", f"{url} was still redirecting after {wanted.max_redirects} hops")
 
-    def _try_repeatedly(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | str:
+    def _try_repeatedly(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | Hop:
         for delay_seconds in (*(RETRY_DELAYS_SECONDS if wanted.is_tried_again else ()), None):
             try:
                 return self._try_once(url, wanted, known)
@@ -204,8 +231,8 @@ class WebClient:
                 self._deadline.postpone(wait_seconds)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    def _try_once(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | str:
-        """Return the page of the address, or the address it redirects to."""
+    def _try_once(self, url: str, wanted: Wanted, known: Known) -> FetchedPage | Hop:
+        """Return the page of the address, or where it redirects to."""
         with _foreign_errors_renamed(url):
             refuse_url(url, self.policy)
             timeout = self._deadline.remaining_seconds()
@@ -213,13 +240,15 @@ class WebClient:
             with request as response:
                 target = self._session.get_redirect_target(response)
                 if target is not None:
-                    return urldefrag(urljoin(url, target)).url
+                    return Hop(urldefrag(urljoin(url, target)).url, response.status_code in PERMANENT_STATUSES)
                 if response.status_code == NOT_MODIFIED and known.headers:
                     return _unchanged_page(url, response, known)
                 _refuse_status(url, response)
                 body, kind = self._read_body(url, response, wanted)
                 page = _page(url, response, body, kind)
-                return (kind == "html" and refresh_target(page.text, url, response.headers.get("Refresh", ""))) or page
+                refresh = response.headers.get("Refresh", "")
+                target = refresh_target(page.text, url, refresh) if kind == "html" else None
+                return Hop(target, is_permanent=False) if target else page
 
     def _read_body(self, url: str, response: requests.Response, wanted: Wanted) -> tuple[bytes, str]:
         """Read up to the limit in decoded bytes; stop at once where kind or size are not wanted."""

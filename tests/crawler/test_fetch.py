@@ -147,6 +147,26 @@ def test_all_redirect_statuses_and_forms_of_location_are_followed(client, status
     assert not any("#" in hop for hop in fetched.redirects)
 
 
+@pytest.mark.parametrize(
+    ("statuses", "is_for_good"),
+    [([], True), ([301], True), ([301, 308], True), ([301, 302], False), ([303], False), ([307, 301], False)],
+)
+def test_redirects_hold_for_good_where_none_of_them_is_temporary(client, statuses, is_for_good):
+    hops = {f"/{number}": redirect(f"/{number + 1}", status) for number, status in enumerate(statuses)}
+    with Website(hops | {f"/{len(statuses)}": page("end")}) as site:
+        assert client.fetch(site.url("/0"), follow).is_for_good is is_for_good
+        del site.paths[f"/{len(statuses)}"]
+        with pytest.raises(FetchError) as failure:
+            client.fetch(site.url("/0"), follow)
+    assert (failure.value.status, failure.value.is_for_good) == (404, is_for_good)
+
+
+def test_a_refresh_holds_but_for_now(client):
+    refresh = '<meta http-equiv="refresh" content="0; url=/b">'
+    with Website({"/a": refresh, "/b": page("end")}) as site:
+        assert not client.fetch(site.url("/a"), follow).is_for_good
+
+
 @pytest.mark.parametrize("location", ["http://[::1/", "gopher://ex.test/", "http://user@ex.test/", "javascript:1"])
 def test_a_redirect_to_what_is_no_web_address_is_an_error_of_the_page(client, location):
     with Website({"/": redirect(location)}) as site:

@@ -95,7 +95,7 @@ def _import_rows(page: Page, upload: Upload, lease: Lease) -> None:
     page.content_hash = sha256(body).hexdigest()
     if is_our_export(rows):
         counts = import_rows(page.job.model, rows, check=lease.check, progress=_progress_of(page))
-        changed = Counter(added=counts.added, kept=counts.kept)
+        changed = Counter(added=counts.added, changed=counts.changed, kept=counts.kept)
         warnings = [*rows.warnings, *counts.errors]
     else:
         changed, left_out = _replace_rows(page, rows, _columns_of(upload, rows), lease)

@@ -6,18 +6,17 @@ Exports are read in steps of their own, so that a stream needs no transaction an
 import csv
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from io import StringIO
 from itertools import islice
 
 from models_app import snippets
+from models_app.counterparts import Pair, Standing
 from models_app.forms import LONGEST_SNIPPET_CHARACTERS
 from models_app.models import MLModel, TrainingSnippet
 from models_app.rows import Row, Rows, RowsUnreadable, read_rows, shortened
-from models_app.snippets import BATCH, TITLE_LENGTH
+from models_app.snippets import BATCH, TITLE_LENGTH, SnippetMoved, SnippetQuotaReached
 from tenants.texts import storable
 
 __all__ = ["Rows", "RowsUnreadable", "read_rows"]
@@ -66,6 +65,7 @@ class Counts:
     """What an import of rows did. The errors name rows by their number, and are cut short when there are many."""
 
     added: int
+    changed: int  # rows of our own export that were changed in the file: edits by hand of what stands
     kept: int  # stood already, with the same title, text and address
     skipped: int
     errors: tuple[str, ...]
@@ -121,17 +121,19 @@ def import_rows(
     columns: Columns = Columns(),
     uri: str = "",
     *,
+    author: str = "",
     check: Callable[[], None] = lambda: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Counts:
     """Add the rows that do not stand already, a batch in a transaction; returns what became of each.
 
-    Rows of our own export get all their fields back, others become snippets from a file, of the page `uri` where they
-    name none. A full workspace ends it: what was added stands, and the errors say how many rows are left.
+    Rows of our own export get all their fields back; one that was changed in the file is an edit by the `author` of
+    the snippet that it was. Others become snippets from a file, of the page `uri` where they name none. A full
+    workspace ends it: what was added stands, and the errors say how many rows are left.
     """
-    is_ours, standing = is_our_export(rows), _standing(model)
+    is_ours, standing = is_our_export(rows), Standing(model)
     read = _restorer(rows) if is_ours else _reader(columns, uri)
-    added = kept = done = 0
+    added = changed = kept = done = 0
     refused: list[str] = []
     errors: list[str] = []
     left = rows.rows
@@ -139,16 +141,34 @@ def import_rows(
         check()
         read_ones, problems = _read_batch(batch, read)
         refused += problems
-        new = [snippet for snippet in read_ones if not _stands(snippet, standing, is_ours)]
+        fresh = [snippet for snippet in read_ones if not standing.has(snippet, is_ours)]
+        pairs = standing.pairs(fresh) if is_ours else []
         try:
-            added += snippets.add_many(model, new)
-        except snippets.SnippetQuotaReached as error:
+            added += snippets.add_many(model, _without(fresh, pairs))
+            changed += _edit(pairs, author, check)
+        except SnippetQuotaReached as error:
             errors = [f"{error} {rows.count - done:,} rows were not looked at."]
             break
-        kept += len(read_ones) - len(new)
+        kept += len(read_ones) - len(fresh)
         done += len(batch)
         progress(done, rows.count)
-    return Counts(added, kept, rows.count - added - kept, (*errors, *shortened(refused)))
+    return Counts(added, changed, kept, rows.count - added - changed - kept, (*errors, *shortened(refused)))
+
+
+def _without(fresh: list[TrainingSnippet], pairs: list[Pair]) -> list[TrainingSnippet]:
+    paired = {id(snippet) for _, snippet in pairs}
+    return [snippet for snippet in fresh if id(snippet) not in paired]
+
+
+def _edit(pairs: list[Pair], author: str, check: Callable[[], None]) -> int:
+    """Edit the rows, each in a transaction of its own; returns how many there were."""
+    for row, snippet in pairs:
+        check()
+        try:
+            snippets.edit(row, snippet.prompt, snippet.completion, row.uri, author)
+        except SnippetMoved:  # deleted since it was found
+            snippets.add_many(row.model, [snippet])
+    return len(pairs)
 
 
 def snippets_of(rows: Iterable[Row], columns: Columns, uri: str = "") -> tuple[list[TrainingSnippet], tuple[str, ...]]:
@@ -165,24 +185,6 @@ def _read_batch(batch: list[Row], read: Callable[[Row], TrainingSnippet]) -> tup
         except RowRefused as error:
             problems.append(f"Row {row.number:,} was left out: {error}")
     return read_ones, problems
-
-
-def _standing(model: MLModel) -> Counter[bytes]:
-    """Return how often each title, text and address stand together in the model."""
-    texts = model.snippets.order_by().values_list("prompt", "completion", "uri")
-    return Counter(_digest(*each) for each in texts.iterator(chunk_size=BATCH))
-
-
-def _stands(snippet: TrainingSnippet, standing: Counter[bytes], is_ours: bool) -> bool:
-    """Return whether the snippet stands: what our own export holds twice comes back twice, other rows come in once."""
-    key = _digest(snippet.prompt, snippet.completion, snippet.uri)
-    stands = standing[key] > 0
-    standing[key] = standing[key] - stands if is_ours else 1
-    return stands
-
-
-def _digest(*texts: str) -> bytes:
-    return blake2b("\0".join(texts).encode(), digest_size=16).digest()
 
 
 def _reader(columns: Columns, uri: str) -> Callable[[Row], TrainingSnippet]:

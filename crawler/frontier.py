@@ -4,6 +4,7 @@ The rows of the import's pages are the frontier: a taken-up import goes on where
 site.py's question, how an address is written page_urls.py's.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES, NOT_INCLUDED, *TRAPS)
 WRITTEN_OTHERWISE = "written otherwise"
 
 BATCH = 500
+UPCOMING = 20
 MAX_DEPTH = 100
 # Addresses an import may note for each page it may read: a site of endless links ends here.
 ADDRESSES_PER_PAGE = 20
@@ -48,6 +50,8 @@ class Frontier:
         self._sure_visits = 0
         # Pages that were asked for and not stored yet: by key, their addresses.
         self.in_hand: dict[int, str] = {}
+        self._stored_otherwise: set[int] = set()
+        self._upcoming: deque[Page] = deque()
 
     def __iter__(self) -> Iterator[Page | None]:
         """Yield each page to read; None where one in hand must be stored first, as it may lead to more."""
@@ -101,6 +105,14 @@ class Frontier:
             while self.in_hand:
                 yield None
 
+    def note_stored(self, page: Page) -> None:
+        """Note that another page has led to this one, so that it need not be read by its own address."""
+        self._stored_otherwise.add(page.pk)
+
+    def was_stored(self, page: Page) -> bool:
+        """Return whether another page has led to this one since this import was taken up."""
+        return page.pk in self._stored_otherwise
+
     def refusal_by_patterns(self, address: str) -> str | None:
         """Return why the owner's patterns keep the address out of the import, or None if they do not."""
         parts = urlsplit(address)
@@ -152,12 +164,22 @@ class Frontier:
     def _next(self) -> Page | None:
         if self._is_full():
             return None
-        while page := self.left.exclude(pk__in=self.in_hand).first():
+        while page := self._first_left():
             alike = self._alike_count(page)
             if alike < MAX_ALIKE_QUERIES:
-                return page if alike + self._alike_in_hand(page) < MAX_ALIKE_QUERIES else None
+                is_sure = alike + self._alike_in_hand(page) < MAX_ALIKE_QUERIES
+                return self._upcoming.popleft() if is_sure else None
+            self._upcoming.popleft()
             Page.objects.filter(pk=page.pk).update(state=State.SKIPPED, reason=ALIKE_QUERIES)
         return None
+
+    def _first_left(self) -> Page | None:
+        """Return the first page that waits and is not in hand. Some are looked up at once: that takes a step's time."""
+        while self._upcoming and self.was_stored(self._upcoming[0]):
+            self._upcoming.popleft()
+        if not self._upcoming:
+            self._upcoming.extend(self.left.exclude(pk__in=self.in_hand)[:UPCOMING])
+        return self._upcoming[0] if self._upcoming else None
 
     def _remember(self, addresses: Iterable[str]) -> None:
         if len(self._noted) > MAX_REMEMBERED:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from crawler.loss import loss_at_splitting
 from crawler.split import Split, split_page
 from crawler.splitter import Splitter
-from models_app.sections import Section
-from models_app.snippets import sections_made_ahead
+from models_app.sections import Section, made_ahead
 from models_app.tokens import count_tokens
 
 
@@ -48,4 +47,4 @@ def sections_of(page: PageToSplit, splitter: Splitter | None = None) -> PageSect
     texts = [draft.completion for draft in split.drafts]
     loss = loss_at_splitting(page.loss or {}, page.selected, page.markdown, texts)
     drafts = [replace(draft, completion=draft.completion + page.citation) for draft in split.drafts]
-    return PageSections(sections_made_ahead(drafts, page.known), replace(split, drafts=()), loss)
+    return PageSections(made_ahead(drafts, page.known), replace(split, drafts=()), loss)

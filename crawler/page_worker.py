@@ -3,6 +3,7 @@
 A question is a function and its arguments, an answer whether all went well and what was returned or raised.
 """
 
+import gc
 import os
 import pickle
 import signal
@@ -20,6 +21,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what is printed is no answer
     _limit_memory()
     _load()
+    _work_quietly()
     questions: SimpleQueue[tuple] = SimpleQueue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
     while True:
@@ -58,11 +60,20 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
 
 
+def _work_quietly() -> None:
+    """Let the parent and whoever asks the site's chatbot go first, and look for garbage about once a page."""
+    os.nice(5)
+    gc.freeze()
+    gc.set_threshold(100_000)
+
+
 def _load() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     import django
 
     django.setup()
+    import crawler.page_content
+    import crawler.page_split  # noqa: F401 - both are loaded before the first page comes
 
 
 if __name__ == "__main__":

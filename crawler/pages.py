@@ -112,7 +112,7 @@ class PageReader:
         """Store what the page says, its links and its state; returns why it was not had, or ""."""
         page, fetched = in_hand.page, in_hand.fetched
         self.frontier.in_hand.pop(page.pk)
-        if self._was_read_meanwhile(page):
+        if self.frontier.was_stored(page):  # by another page that was in hand
             return ""
         if in_hand.failure:
             self._note_failure(page, in_hand.failure)
@@ -164,10 +164,6 @@ class PageReader:
             or (ALREADY_READ if self.frontier.is_read(target) else None)
         )
 
-    def _was_read_meanwhile(self, page: Page) -> bool:
-        """Return whether another page that was in hand led here, so that this one is stored already."""
-        return self.pool.room > 0 and self.job.pages.filter(pk=page.pk, state__in=READ_STATES).exists()
-
     def _start_reading(self, html: str, fetched: FetchedPage) -> Task:
         return self.pool.submit(read_html, html, fetched.final_url, fetched.robots_header, self.job.import_images)
 
@@ -208,6 +204,7 @@ class PageReader:
                 self._store_text(page, content)
             if page.pk != asked.pk:
                 self._lead_to(asked, page, REDIRECTS)
+                self.frontier.note_stored(page)
             self.frontier.store(linked)
 
     def _page_at(self, address: str, asked: Page) -> Page:
@@ -231,15 +228,24 @@ class PageReader:
             page.note_failure(NO_TEXT, "No text was found on the page; scripts may be what draws it.")
             return
         page.markdown, page.landmarks, page.source = content.markdown, list(content.landmarks), content.source
-        twin = self.job.pages.filter(state=State.READ, content_hash=page.content_hash).defer("source").first()
+        twin = self._page_of_same_text(page) if page.content_hash in self._known_hashes else None
         if twin and twin.report.get("canonical") != page.url:
             self._lead_to(page, twin, SAME_TEXT)
             return
         page.state, page.final_url = State.READ, page.url
         page.save()
+        self._known_hashes.add(page.content_hash)
         if twin:
             self._lead_to(twin, page, SAME_TEXT)
             self.job.pages.filter(state=State.SAME, final_url=twin.url).update(final_url=page.url)
+
+    @cached_property
+    def _known_hashes(self) -> set[str]:
+        """The texts that pages of this import have: most pages have another, and none need be looked for."""
+        return set(self.job.pages.filter(state=State.READ).values_list("content_hash", flat=True))
+
+    def _page_of_same_text(self, page: Page) -> Page | None:
+        return self.job.pages.filter(state=State.READ, content_hash=page.content_hash).defer("source").first()
 
     def _lead_to(self, page: Page, other: Page, reason: str) -> None:
         """Note that the page's text, if any, is the other page's."""

@@ -13,7 +13,7 @@ from crawler.split_plan import plan_of, sections_again, title_again
 from crawler.split_subjects import Section, Unit, pieces_of, sort_by_subject, units_of
 from crawler.split_title import ask_for_title
 from crawler.splitter import Splitter, SplitterRefused, Talk
-from models_app.tokens import count_tokens
+from models_app.tokens import fits_tokens
 
 ONE, BY_LLM, BY_HEADINGS = "one", "llm", "headings"
 
@@ -54,7 +54,7 @@ class _Page:
     talk: Talk | None
 
     def fits(self, title: str) -> bool:
-        return count_tokens(f"{title}\n\n{self.markdown}") <= self.limit
+        return fits_tokens(f"{title}\n\n{self.markdown}", self.limit)
 
     def finish(
         self,

@@ -10,7 +10,7 @@ from itertools import pairwise, takewhile
 from markdown_it import MarkdownIt
 
 from crawler.markdown import plain_words
-from models_app.tokens import count_tokens, truncate_to_tokens
+from models_app.tokens import count_tokens, fits_tokens, truncate_to_tokens
 
 # Shares of the threshold, so that Max context tokens sets the granularity. At the default of 1,600 tokens a piece aims
 # at 528, and a section of under 176 joins its neighbour; a list or paragraph is cut at 1,056. Chosen on awsdocs by
@@ -149,7 +149,7 @@ def _at_most(blocks: Sequence[Block]) -> int:
 
 
 def _fits(blocks: list[Block], room: int) -> bool:
-    return _at_most(blocks) <= room or count_tokens(join_texts(block.text for block in blocks)) <= room
+    return _at_most(blocks) <= room or fits_tokens(join_texts(block.text for block in blocks), room)
 
 
 def join_texts(texts) -> str:
@@ -248,7 +248,7 @@ def _packed(parts: list[str], separator: str, room: int, head: str = "", tail: s
 
 def _cut_hard(part: str, room: int) -> Iterator[str]:
     """Yield a sentence, row, line or list's entry that is too large by itself in halves, cut where it reads best."""
-    if count_tokens(part) <= max(room, 1) or len(part) < 2:
+    if fits_tokens(part, max(room, 1)) or len(part) < 2:
         yield part
         return
     middle = len(part) // 2

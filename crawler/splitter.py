@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from models_app.lease import WorkEnds
-from models_app.llm import Usage
+from models_app.llm_chunks import Usage
 
 Ask = Callable[[list[dict], dict, int, float, Usage], dict]
 

@@ -18,7 +18,7 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 from openai import AsyncOpenAI
 
-from models_app.llm_chunks import AnswerReader, Ending, Piece, content_text, find_json_object, first_choice
+from models_app.llm_chunks import AnswerReader, Ending, Piece, Usage, content_text, find_json_object, first_choice
 from models_app.models import MLModel
 from models_app.tokens import context_window_of, count_tokens
 from tenants.addresses import (
@@ -176,23 +176,6 @@ def _complete(reader: AnswerReader, provider: Provider) -> Ending:
     return ending
 
 
-@dataclass
-class Usage:
-    """What LLM calls have cost: how many were answered, and their tokens, as the server counts them or else we do."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    def add(self, answer: dict, prompt_tokens: int) -> None:
-        """Add a whole answer, whatever it is worth."""
-        counted = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
-        text = content_text(first_choice(answer).get("message") or {})
-        self.calls += 1
-        self.input_tokens += _count_or(counted.get("prompt_tokens"), prompt_tokens)
-        self.output_tokens += _count_or(counted.get("completion_tokens"), count_tokens(text))
-
-
 def complete_json(
     provider: Provider,
     messages: list[dict],
@@ -235,10 +218,6 @@ async def _complete_json(
         return _read_json(answer, schema)
 
     return await with_one_retry(ask, timeout_seconds, LLMError, "The LLM")
-
-
-def _count_or(reported: object, own: int) -> int:
-    return reported if isinstance(reported, int) and reported >= 0 else own
 
 
 def _read_json(answer: dict, schema: dict) -> dict:

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 
 from models_app.thoughts import ThoughtFilter, without_thoughts
+from models_app.tokens import count_tokens
 
 FINISH_REASONS = frozenset({"stop", "length", "content_filter"})
 MOST_STARTS_TRIED = 50
@@ -108,3 +109,24 @@ def _mapping(value: object) -> dict:
 
 def _count(value: object) -> int | None:
     return value if isinstance(value, int) and value >= 0 else None
+
+
+@dataclass
+class Usage:
+    """What LLM calls have cost: how many were answered, and their tokens, as the server counts them or else we do."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def add(self, answer: dict, prompt_tokens: int) -> None:
+        """Add a whole answer, whatever it is worth."""
+        counted = answer.get("usage") if isinstance(answer.get("usage"), dict) else {}
+        text = content_text(first_choice(answer).get("message") or {})
+        self.calls += 1
+        self.input_tokens += _count_or(counted.get("prompt_tokens"), prompt_tokens)
+        self.output_tokens += _count_or(counted.get("completion_tokens"), count_tokens(text))
+
+
+def _count_or(reported: object, own: int) -> int:
+    return reported if isinstance(reported, int) and reported >= 0 else own

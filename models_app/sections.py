@@ -97,6 +97,19 @@ def _without_options(completion: str) -> str:
     return "".join(UNNAMED_LINK.sub("", text).split())
 
 
+def sections_of(drafts: Iterable[Draft]) -> list[Section]:
+    """Return the drafts as sections, each at its place on the page."""
+    return [
+        draft if isinstance(draft, Section) else Section(draft.prompt, draft.completion, position)
+        for position, draft in enumerate(drafts)
+    ]
+
+
+def made_ahead(drafts: Iterable[Draft], known: frozenset[str]) -> list[Section]:
+    """Return the drafts as sections, with all made that takes time but for the texts known: needs no store."""
+    return [section if section.text_hash in known else section.made_ahead() for section in sections_of(drafts)]
+
+
 @dataclass
 class Matching:
     """Which row each section was before, one to one; among equals the order on the page decides."""

@@ -12,7 +12,17 @@ from models_app.dropped import note_dropped, without_dropped
 from models_app.embedder import space_of
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
 from models_app.rewriting import index_rows, rewrite, settle_edit, take_as_source, text_of
-from models_app.sections import TITLE_LENGTH, Draft, Section, embedded_text, hash_of, match_sections, page_texts
+from models_app.sections import (
+    TITLE_LENGTH,
+    Draft,
+    Section,
+    embedded_text,
+    hash_of,
+    made_ahead,
+    match_sections,
+    page_texts,
+    sections_of,
+)
 from tenants.models import Tenant
 from tenants.store import active_store, tenant_atomic
 
@@ -167,18 +177,12 @@ def delete(model: MLModel, ids: Iterable[int], is_by_hand: bool = True) -> int:
 
 def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: str = Source.CRAWL) -> list[Section]:
     """Return the drafts for replace_page_snippets with all made that takes time, so that it is not made in there."""
-    return sections_made_ahead(drafts, known_hashes(model, uri, source))
+    return made_ahead(drafts, known_hashes(model, uri, source))
 
 
 def known_hashes(model: MLModel, uri: str, source: str = Source.CRAWL) -> frozenset[str]:
     """Return what the texts are recognised by that the page's snippets were made of."""
     return frozenset(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))
-
-
-def sections_made_ahead(drafts: Iterable[Draft], known: frozenset[str]) -> list[Section]:
-    """Return the drafts as sections, with all made that takes time but for the texts known: needs no store."""
-    sections = _sections_of(drafts)
-    return [section if section.text_hash in known else section.made_ahead() for section in sections]
 
 
 def replace_page_snippets(
@@ -195,7 +199,7 @@ def replace_page_snippets(
     when its section is gone, and what the owner deleted stays away. Raises SnippetQuotaReached, and then nothing has
     changed.
     """
-    sections = without_dropped(model, uri, _sections_of(drafts))
+    sections = without_dropped(model, uri, sections_of(drafts))
     standing = model.snippets.filter(uri=uri, source=source).order_by("position", "id")
     with tenant_atomic():
         matching = match_sections(sections, standing if among is None else standing.filter(pk__in=among))
@@ -259,13 +263,6 @@ def _row_as_seen(pk: int, seen: str, wanted: Section, uri: str | None = None) ->
     if seen and seen_hash(row, row.uri) not in known:
         raise SnippetMoved(row)
     return row
-
-
-def _sections_of(drafts: Iterable[Draft]) -> list[Section]:
-    return [
-        draft if isinstance(draft, Section) else Section(draft.prompt, draft.completion, position)
-        for position, draft in enumerate(drafts)
-    ]
 
 
 def _row_of(section: Section, model: MLModel, **fields) -> TrainingSnippet:

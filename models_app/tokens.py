@@ -9,6 +9,7 @@ import re
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import tiktoken
@@ -88,7 +89,24 @@ def count_tokens(text: str, llm_name: str = "") -> int:
     encoding = _encoding_for(llm_name)
     if encoding is None:
         return estimate_tokens(text)
+    if len(text) <= LONGEST_PART:
+        return _count_in_one(encoding, text)
     return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
+
+
+def fits_tokens(text: str, limit: int) -> bool:
+    """Return whether the text is at most so many tokens, as count_tokens says; counts no more than that takes."""
+    if len(text.encode("utf-8", "surrogatepass")) <= limit:
+        return True  # a token is at least a byte
+    encoding = _encoding_for("")
+    if encoding is None or len(text) <= LONGEST_PART:
+        return count_tokens(text) <= limit
+    left = limit
+    for part in _parts(text):
+        left -= len(encoding.encode_ordinary(part))
+        if left < 0:
+            return False
+    return True
 
 
 def truncate_to_tokens(text: str, limit: int, llm_name: str = "") -> str:
@@ -126,6 +144,7 @@ def unload() -> None:
     """Drop the loaded ranks (22 MB for cl100k_base, 40 MB for o200k_base); the next count loads them again."""
     with _lock:
         _loaded.clear()
+        _count_in_one.cache_clear()
     return_free_memory()
 
 
@@ -169,6 +188,11 @@ def _load(name: str) -> tiktoken.Encoding | None:
     parts["mergeable_ranks"].clear()  # copied by tiktoken's Rust half, which alone counts: 12 to 28 MB less
     return_free_memory()
     return encoding
+
+
+@lru_cache(maxsize=64)  # a page that stays whole is counted when it is split and again as a snippet
+def _count_in_one(encoding: tiktoken.Encoding, text: str) -> int:
+    return len(encoding.encode_ordinary(text))
 
 
 def _parts(text: str) -> Iterator[str]:

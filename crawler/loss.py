@@ -62,6 +62,7 @@ WORD = re.compile(r"[^\W_]+")
 _BLANKS = re.compile("  +")
 _OTHER_BLANKS = "\t\r\f\v\xa0\u1680\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 # What Markdown writes for emphasis, code and links, and what nobody sees, tells no text from another.
+_FOLDED_SIGNS = {**dict.fromkeys(map(ord, "\t\r\f\v^"), " "), ord("|"): "\n", **dict.fromkeys(map(ord, "*`~[]"))}
 _MARKS = re.compile(rf"[*`~\[\]\xad{_LINK_END}]")
 
 _CAPITALS = "".join(sign for sign in map(chr, range(0x530)) if sign.isupper())
@@ -262,6 +263,8 @@ def _forgive_parting(lost: Counter[str], gained: Counter[str]) -> None:
 
 def _folded(text: str) -> str:
     """Return the text with plain blanks, one at a time, and without marks; a line may end where a cell does."""
+    if text.isascii():  # the same for such texts, at once
+        return _BLANKS.sub(" ", text.translate(_FOLDED_SIGNS))
     for blank in _OTHER_BLANKS:
         text = text.replace(blank, " ")
     return _BLANKS.sub(" ", _MARKS.sub("", text.replace("^", " ").replace("|", "\n")))

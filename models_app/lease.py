@@ -130,8 +130,8 @@ class Lease:
         return self._row_standing()
 
     def _row_standing(self) -> Exception | None:
-        rows = type(self._job).objects.filter(pk=self._job.pk)
-        row = rows.values_list("lease", "is_stop_requested", "is_pause_requested").first()
+        rows = type(self._job).objects.filter(pk=self._job.pk).order_by()
+        row = next(iter(rows.values_list("lease", "is_stop_requested", "is_pause_requested")), None)
         if row is None:
             return JobStopped("The model is gone.")
         lease, is_stop_requested, is_pause_requested = row

@@ -98,6 +98,8 @@ def fits_tokens(text: str, limit: int) -> bool:
     """Return whether the text is at most so many tokens, as count_tokens says; counts no more than that takes."""
     if len(text.encode("utf-8", "surrogatepass")) <= limit:
         return True  # a token is at least a byte
+    if len(text.split()) > limit:
+        return False  # and of one word
     encoding = _encoding_for("")
     if encoding is None or len(text) <= LONGEST_PART:
         return count_tokens(text) <= limit

@@ -155,10 +155,15 @@ def memory_mb(pid: int) -> float:
     """Return the resident memory of a process and its descendants, in megabytes; 0 once it has ended."""
     try:
         resident = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in line)
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children = [child for task in Path(f"/proc/{pid}/task").iterdir() for child in children_of(task)]
     except (OSError, StopIteration):
         return 0.0
     return int(resident.split()[1]) / 1024 + sum(memory_mb(int(child)) for child in children)
+
+
+def children_of(task: Path) -> list[str]:
+    """Return the ids of the processes that the thread has started."""
+    return (task / "children").read_text().split()
 
 
 def computing_seconds() -> float:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from django.db.models import Count
+
 from models_app import index
 from models_app.index import SnippetText
 from models_app.models import SnippetVersion, TrainingSnippet
@@ -64,6 +66,7 @@ def _note_versions(rows: Sequence[TrainingSnippet], cause: Cause, author: str) -
         SnippetVersion(snippet=row, prompt=row.prompt, completion=row.completion, cause=cause, author=author)
         for row in rows
     )
-    for row in rows:
-        if outdated := list(row.versions.values_list("pk", flat=True)[MOST_VERSIONS:]):
-            row.versions.filter(pk__in=outdated).delete()
+    counted = SnippetVersion.objects.filter(snippet__in=[row.pk for row in rows]).order_by().values("snippet")
+    for each in counted.annotate(count=Count("pk")).filter(count__gt=MOST_VERSIONS):
+        versions = SnippetVersion.objects.filter(snippet=each["snippet"])
+        versions.filter(pk__in=list(versions.values_list("pk", flat=True)[MOST_VERSIONS:])).delete()

@@ -128,9 +128,18 @@ class Matching:
 
     def by_title(self) -> None:
         """Pair what has the same title: the most alike where it stands on the page more than once."""
-        for title in dict.fromkeys(section.prompt for section in self.added if section.prompt):
-            rows = [row for row in self.gone if title in (text.prompt for text in page_texts(row))]
-            self._take(_most_alike([section for section in self.added if section.prompt == title], rows, 0.0))
+        sections, rows, taken, pairs = defaultdict(list), defaultdict(list), set(), []
+        for section in self.added:
+            sections[section.prompt].append(section)
+        for row in self.gone:
+            for title in dict.fromkeys(text.prompt for text in page_texts(row)):
+                rows[title].append(row)
+        for title in filter(None, sections):
+            free = [row for row in rows[title] if row.pk not in taken]
+            alike = _most_alike(sections[title], free, 0.0)
+            taken.update(row.pk for _, row in alike)
+            pairs += alike
+        self._take(pairs)
 
     def by_likeness(self) -> None:
         """Pair what is alike enough, the most alike first."""
@@ -200,6 +209,8 @@ def _most_alike(
         return [] if least else list(zip(sections, rows, strict=False))
     if not sections or not rows:
         return []
+    if not least and len(sections) == len(rows) == 1:
+        return [(sections[0], rows[0])]
     words = [_word_pairs(section) for section in sections]
     ranked = sorted(
         (-max(_dice(words[place], known) for known in texts), place, of)

@@ -10,27 +10,24 @@ from collections.abc import Callable, Iterator
 
 from django.conf import settings
 
-from crawler.frontier import NOT_ASKED, READ_STATES
 from crawler.models import Import, Page
 from crawler.outcome import note_outcome, prune, summary
 from crawler.page_pool import PagePool
 from crawler.page_snippets import SnippetMaker, SplitInHand, pages_to_split
+from crawler.retire import move_pages, refuse_emptied, retire_gone_pages
 from crawler.same_site import imports_of_site, options_of_site
 from crawler.site import SiteUnreachable, start_candidates
-from crawler.sources import Watch, copy_stored, known_uris, read_listed, read_site, stored_pages
+from crawler.sources import Watch, copy_stored, read_listed, read_site, stored_pages
 from crawler.upload import pages_of_upload
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease
 from models_app.models import MLModel
-from models_app.snippets import SnippetQuotaReached, retire_pages
+from models_app.snippets import SnippetQuotaReached
 from models_app.vectors import vectorise_missing
 from tenants.addresses import crawler_policy
 from tenants.store import tenant_atomic
 
 Phase, State, Kind = Import.Phase, Page.State, Import.Kind
-
-# Fewer pages than this may well have become one; a site of more that shows but one text is under maintenance.
-MIN_KNOWN_PAGES = 3
 
 
 class ImportRunning(Exception):
@@ -60,7 +57,8 @@ class NothingStored(NothingToImport):
 def start_import(model: MLModel, address: str = "", **options) -> Import:
     """Return a new import, and wake a worker for it once it is committed.
 
-    Options are fields of Import, `kind` and `addresses` among them. An interrupted import gives way to the new one.
+    Options are fields of Import, `kind` and `addresses` among them. An import that was interrupted, or that no worker
+    takes, gives way to the new one.
     Errors: ImportRunning; SiteUnreachable for what is no address, or a private one.
     """
     with tenant_atomic():
@@ -116,7 +114,8 @@ def new_import(model: MLModel, address: str = "", **options) -> Import:
             fields["max_pages"] = len(fields["addresses"])
     with tenant_atomic():
         other = Import.objects.filter(model=model, state__in=Import.OPEN_STATES).first()
-        if other and not (other.is_interrupted and other.end_if_abandoned("A newer import took its place.")):
+        is_given_up = other and (other.is_interrupted or other.is_left_waiting)
+        if other and not (is_given_up and other.end_if_abandoned("A newer import took its place.")):
             raise ImportRunning(other)
         return Import.objects.create(model=model, address=address.strip(), **fields)
 
@@ -145,6 +144,7 @@ def import_site(
             if job.phase == Phase.READING:
                 read_pages(job, lease, pool, watch)
                 refuse_emptied(job)
+                move_pages(job, lease)
                 _enter(job, Phase.SPLITTING)
             if job.phase == Phase.SPLITTING:
                 make_snippets(job, lease, pool, watch)
@@ -173,32 +173,6 @@ def read_pages(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
             copy_stored(job, lease, watch)
         case Kind.FILES:
             pages_of_upload(job, lease, watch)
-
-
-def refuse_emptied(job: Import) -> None:
-    """Raise JobFailed where nothing was read, or where a site known to have many pages now shows one for all."""
-    if job.kind in (Kind.FILES, Kind.STORED):
-        return
-    read = job.pages.filter(state__in=(State.READ, State.DONE))
-    if not read.exists():
-        if job.kind == Kind.PAGES and job.pages.filter(report__is_gone=True).exists():
-            return
-        raise JobFailed(_why_nothing(job))
-    known = job.pages.filter(url__in=known_uris(job))
-    if job.kind == Kind.PAGES or read.count() > 1 or known.count() < MIN_KNOWN_PAGES:
-        return
-    if known.exclude(state__in=READ_STATES).exists():
-        return
-    raise JobFailed(
-        f"Every page of the site now leads to “{read.get().title}”. It may be under maintenance: nothing was changed. "
-        "If the site has but one page now, delete the old snippets and import it again."
-    )
-
-
-def _why_nothing(job: Import) -> str:
-    page = job.pages.filter(state=State.FAILED).first() or job.pages.first()
-    reason = page and (page.report.get("message") or page.reason)
-    return f"No page could be read: {(reason or 'there was none').rstrip('.')}."
 
 
 def make_snippets(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
@@ -232,34 +206,6 @@ def _split_ahead(pages: Iterator[Page], maker: SnippetMaker, pool: PagePool) -> 
         while len(in_hand) > (0 if maker.llm.splitter else pool.room):
             yield in_hand.popleft()
     yield from in_hand
-
-
-def retire_gone_pages(job: Import, lease: Lease) -> None:
-    """Delete the snippets of the pages that this import has found gone, moved, excluded or closed to crawlers.
-
-    A page that merely failed keeps its old ones, and so does one that this import did not come to; an import of single
-    pages retires but those that the site says are gone.
-    """
-    met = job.pages.filter(url__in=known_uris(job))
-    gone = met.filter(state=State.FAILED, report__is_gone=True)
-    if job.kind == Kind.SITE:
-        stored = job.pages.filter(state=State.DONE).values("url")
-        gone |= met.filter(state=State.SAME, final_url__in=stored)
-        gone |= met.filter(state=State.SKIPPED).exclude(reason__in=NOT_ASKED)
-    count = 0
-    for page in gone.defer("markdown", "landmarks", "source", "plan"):
-        with tenant_atomic():
-            lease.check()
-            page.report["snippets"] = {"removed": retire_pages(job.model, [page.url])}
-            page.change = Page.Change.GONE
-            page.save(update_fields=["report", "change"])
-            # A later split of the stored pages must not bring it back; should the site do so, it is split anew.
-            earlier = Page.objects.filter(job__model=job.model_id, url=page.url)
-            earlier.update(markdown="", landmarks=[], source=b"", split_hash="")
-        count += 1
-    if count:
-        why = "excluded now, or not on the site any more" if job.exclude_paths else "not on the site any more"
-        job.add_note(f"Pages that are {why}: {count:,}. Their snippets were removed.")
 
 
 def make_vectors(job: Import, lease: Lease, watch: Watch) -> None:

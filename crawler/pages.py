@@ -203,7 +203,7 @@ class PageReader:
                 content.report["canonical"] = canonical
                 self._store_text(page, content)
             if page.pk != asked.pk:
-                self._lead_to(asked, page, REDIRECTS)
+                self._lead_to(asked, page, REDIRECTS, fetched.is_for_good)
                 self.frontier.note_stored(page)
             self.frontier.store(linked)
 
@@ -247,17 +247,20 @@ class PageReader:
     def _page_of_same_text(self, page: Page) -> Page | None:
         return self.job.pages.filter(state=State.READ, content_hash=page.content_hash).defer("source").first()
 
-    def _lead_to(self, page: Page, other: Page, reason: str) -> None:
-        """Note that the page's text, if any, is the other page's."""
+    def _lead_to(self, page: Page, other: Page, reason: str, is_for_good: bool = True) -> None:
+        """Note that the page's text, if any, is the other page's, from now on or but for now."""
+        page.report["is_for_good"] = is_for_good
         page.markdown, page.landmarks, page.source = "", [], b""
         page.final_url = other.final_url or other.url
         page.end(State.SAME, reason, f"See {page.final_url}")
 
     def _note_failure(self, page: Page, error: FetchError) -> None:
+        if error.reason in NOT_PAGES:
+            page.report |= {"leads_to": error.url, "is_for_good": error.is_for_good}
         with self._writing():
             if error.reason == ALREADY_READ:
                 other = self.job.pages.get(url=self.rules.address_of(error.url))
-                self._lead_to(page, other, REDIRECTS)
+                self._lead_to(page, other, REDIRECTS, error.is_for_good)
             elif error.reason == OUT_OF_SCOPE:
                 way = f"{page.url} redirects to {error.url}"
                 page.end(State.SKIPPED, error.reason, f"{way}, which is outside the imported part of the site")
@@ -267,7 +270,7 @@ class PageReader:
             elif error.reason in NOT_PAGES or error.reason.startswith(OTHER_KIND):
                 page.end(State.SKIPPED, error.reason, error.message)
             else:
-                page.report["is_gone"] = error.status in GONE_STATUSES
+                page.report["is_gone"] = error.status in GONE_STATUSES and error.is_for_good
                 page.report["is_retryable"] = error.is_retryable and "is_retryable" not in page.report
                 page.note_failure(error.reason, error.message)
 

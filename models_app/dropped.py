@@ -56,6 +56,12 @@ def dropped_count(model: MLModel, uri: str) -> int:
     return model.dropped_sections.filter(uri=uri).count()
 
 
+def move_dropped(model: MLModel, old_uri: str, new_uri: str) -> None:
+    """Note of a page that has moved what the owner deleted of it under its old address."""
+    known = model.dropped_sections.filter(uri=new_uri).values_list("source_hash", flat=True)
+    model.dropped_sections.filter(uri=old_uri).exclude(source_hash__in=list(known)).update(uri=new_uri)
+
+
 def forget_dropped(model: MLModel, uri: str) -> int:
     """Let the next import bring the page's dropped sections again; returns how many there were."""
     return model.dropped_sections.filter(uri=uri).delete()[0]

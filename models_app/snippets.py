@@ -8,13 +8,14 @@ from itertools import islice
 from django.db.models import QuerySet
 
 from models_app import index
-from models_app.dropped import note_dropped, without_dropped
+from models_app.dropped import move_dropped, note_dropped, without_dropped
 from models_app.embedder import space_of
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
 from models_app.rewriting import index_rows, rewrite, settle_edit, take_as_source, text_of
 from models_app.sections import (
     TITLE_LENGTH,
     Draft,
+    Matching,
     Section,
     embedded_text,
     hash_of,
@@ -29,7 +30,7 @@ from tenants.store import active_store, tenant_atomic
 __all__ = ["TITLE_LENGTH", "Draft", "embedded_text"]
 
 Source, Conflict, Cause = TrainingSnippet.Source, TrainingSnippet.Conflict, SnippetVersion.Cause
-BATCH = 500  # rows a transaction: short enough that a visitor's question never waits for the write lock
+BATCH = 500  # rows a transaction: some tenths of a second for which a visitor's question waits at most
 
 
 class SnippetQuotaReached(Exception):
@@ -78,12 +79,23 @@ class Replaced:
         """How many snippets the page has now."""
         return self.added + self.changed + self.kept + self.protected
 
+    def after(self, earlier: "Replaced") -> "Replaced":
+        """Return what both did together, where the earlier one left to this one what it did not do."""
+        return Replaced(
+            earlier.added + self.added,
+            earlier.changed + self.changed,
+            self.kept - earlier.added - earlier.changed,
+            earlier.removed + self.removed,
+            self.protected,
+            earlier.conflicts + self.conflicts,
+        )
+
 
 def add(model: MLModel, prompt: str, completion: str, uri: str = "", source: str = Source.MANUAL) -> TrainingSnippet:
     """Return a new snippet, found by keyword at once; raises SnippetQuotaReached."""
     section = Section(prompt, completion).made_ahead()
     with tenant_atomic():
-        _refuse_over_quota(1)
+        refuse_over_quota(1)
         return _insert([_row_of(section, model, uri=uri, source=source)], [section])[0]
 
 
@@ -105,7 +117,7 @@ def add_many(model: MLModel, drafts: Iterable[Draft], source: str = Source.UPLOA
             for draft, section in zip(batch, sections, strict=True)
         ]
         with tenant_atomic():
-            _refuse_over_quota(len(rows))
+            refuse_over_quota(len(rows))
             added += len(_insert(rows, sections))
     return added
 
@@ -203,15 +215,20 @@ def replace_page_snippets(
     standing = model.snippets.filter(uri=uri, source=source).order_by("position", "id")
     with tenant_atomic():
         matching = match_sections(sections, standing if among is None else standing.filter(pk__in=among))
-        gone = [row for row in matching.gone if not row.is_edited]
-        protected = [row for row in matching.gone if row.is_edited]
-        _refuse_over_quota(len(matching.added) - len(gone))
-        _remove(gone)
-        _move(matching.pairs)
-        changed = [(row, section) for section, row in matching.pairs if _is_rewritten(row, section)]
-        rewrite(changed, Cause.IMPORTED)
-        asked = sum(_follow_page(row, section) for section, row in matching.pairs) + _mark_gone(protected)
-        _insert([_row_of(section, model, uri=uri, source=source) for section in matching.added], matching.added)
+        return follow_matching(model, uri, matching, source)
+
+
+def follow_matching(model: MLModel, uri: str, matching: Matching, source: str = Source.CRAWL) -> Replaced:
+    """Do with the page's rows what the matching says, in the caller's transaction; raises SnippetQuotaReached."""
+    gone = [row for row in matching.gone if not row.is_edited]
+    protected = [row for row in matching.gone if row.is_edited]
+    refuse_over_quota(len(matching.added) - len(gone))
+    _remove(gone)
+    _move(matching.pairs)
+    changed = [(row, section) for section, row in matching.pairs if _is_rewritten(row, section)]
+    rewrite(changed, Cause.IMPORTED)
+    asked = sum(_follow_page(row, section) for section, row in matching.pairs) + _mark_gone(protected)
+    _insert([_row_of(section, model, uri=uri, source=source) for section in matching.added], matching.added)
     kept = len(matching.pairs) - len(changed)
     return Replaced(len(matching.added), len(changed), kept, len(gone), len(protected), asked)
 
@@ -225,6 +242,21 @@ def retire_pages(model: MLModel, uris: Iterable[str], source: str = Source.CRAWL
             retired += _remove(standing.filter(is_edited=False))
             _mark_gone(standing.filter(is_edited=True))
     return retired
+
+
+def move_page(model: MLModel, old_uri: str, new_uri: str) -> int:
+    """Give a page's snippets to its new address, where that has none; returns how many.
+
+    Rows, vectors and the owner's edits stay, and what the owner deleted of the page stays away.
+    """
+    moved = 0
+    with tenant_atomic():
+        for source in (Source.CRAWL, Source.SITE):
+            if not model.snippets.filter(uri=new_uri, source=source).exists():
+                moved += model.snippets.filter(uri=old_uri, source=source).update(uri=new_uri)
+        if moved:
+            move_dropped(model, old_uri, new_uri)
+    return moved
 
 
 def delete_model(model: MLModel) -> None:
@@ -353,7 +385,8 @@ def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:
     return gone.update(conflict=Conflict.GONE, new_prompt="", new_completion="") if keys else 0
 
 
-def _refuse_over_quota(more: int) -> None:
+def refuse_over_quota(more: int) -> None:
+    """Raise SnippetQuotaReached unless the tenant may store so many more."""
     if more <= 0:
         return
     quota = Tenant.objects.values_list("snippet_quota", flat=True).get(pk=active_store().tenant_id)

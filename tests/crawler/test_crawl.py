@@ -508,7 +508,7 @@ class TestCrawlingAgain:
 
     def test_a_page_that_moved_is_found_under_its_new_address_only(self, model, website):
         crawl(model, website)
-        website.paths |= {"/b": redirect("/bread"), "/bread": page("Bread costs 3 euros")}
+        website.paths |= {"/b": redirect("/bread", 301), "/bread": page("Bread costs 3 euros")}
         crawl(model, website)
         assert sorted(model.snippets.values_list("uri", flat=True)) == sorted(map(website.url, ("/", "/a", "/bread")))
 
@@ -659,6 +659,14 @@ class TestStartingAndStopping:
         assert crawl(model, website).state == State.DONE
         first.refresh_from_db()
         assert (first.state, first.message) == (State.STOPPED, "A newer import took its place.")
+
+    def test_an_import_that_no_worker_takes_gives_way_to_a_new_one(self, model, website):
+        job = new_import(model, website.url("/"))
+        with pytest.raises(ImportRunning):
+            new_import(model, website.url("/"))
+        Import.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(minutes=5))
+        assert new_import(model, website.url("/")).pk > job.pk
+        assert Import.objects.get(pk=job.pk).state == State.STOPPED
 
     def test_q03_starting_an_import_sends_one_message_when_it_is_committed(
         self, acme_store, model, website, django_capture_on_commit_callbacks

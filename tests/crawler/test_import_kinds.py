@@ -227,7 +227,7 @@ class TestPathsAndDepth:
         crawl(model, website)
         asked = website.asked("/b")
         job = crawl(model, website, exclude_paths="/b\n/nowhere*")
-        assert "excluded now" in " ".join(job.notes)
+        assert "Pages that your patterns exclude: 1. Their snippets were removed." in job.notes
         assert reasons(job, website, "skipped") == {"/b": "excluded by your patterns"}
         assert website.asked("/b") == asked
         assert not model.snippets.filter(uri=website.url("/b")).exists()

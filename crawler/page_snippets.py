@@ -34,8 +34,9 @@ from crawler.titles import bare_site_name, find_site_name, without_site_name
 from models_app.dropped import has_dropped
 from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
+from models_app.page_parts import PART, replace_in_parts
 from models_app.sections import Section
-from models_app.snippets import known_hashes, replace_page_snippets, retire_pages
+from models_app.snippets import Replaced, known_hashes, replace_page_snippets, retire_pages
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
 
@@ -158,9 +159,11 @@ class SnippetMaker:
         self.llm.note(split)
         page.report |= self._report(made)
         vectors = vectors_ahead(self.job.model, page.url, made.sections)
+        before = self._approach(in_hand, made.sections, vectors)
         with tenant_atomic():
             self.lease.check()
-            replaced = replace_page_snippets(self.job.model, page.url, made.sections, page.snippet_source)
+            last = replace_page_snippets(self.job.model, page.url, made.sections, page.snippet_source)
+            replaced = last.after(before)
             store_vectors(self.job.model, page.url, vectors)
             page.report["snippets"] = {name: getattr(replaced, name) for name in NO_CHANGE}
             self._finish(
@@ -170,6 +173,20 @@ class SnippetMaker:
                 snippet_count=replaced.standing,
                 plan=plan if split.has_llm_failed else split.plan,
             )
+
+    def _approach(self, in_hand: SplitInHand, sections: list[Section], vectors: dict) -> Replaced:
+        """Do for a page of very many sections all but the last step, in short transactions of its own."""
+        page = in_hand.page
+        if max(len(sections), len(in_hand.asked.known)) <= PART:
+            return Replaced()
+
+        def within_part() -> None:
+            self.lease.check()
+            store_vectors(self.job.model, page.url, vectors)
+            # Should the import end here, the page is not as the last one made it: the next one must not leave it so.
+            _earlier(page).update(split_hash="")
+
+        return replace_in_parts(self.job.model, page.url, sections, page.snippet_source, within_part)
 
     def _sections_of(self, in_hand: SplitInHand) -> PageSections:
         if in_hand.splitting is None:

@@ -6,6 +6,7 @@ site.py's question, how an address is written page_urls.py's.
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from urllib.parse import urlsplit
 
 from django.db.models import QuerySet
@@ -23,13 +24,14 @@ TOO_DEEP = "too deep"
 ALIKE_QUERIES = "like other queries"
 NOT_ASKED = (REPEATING_PATH, TOO_DEEP, ALIKE_QUERIES, NOT_INCLUDED, *TRAPS)
 WRITTEN_OTHERWISE = "written otherwise"
+LISTED = "is_listed"  # in the report of a page that waits
 
 BATCH = 500
 UPCOMING = 20
 MAX_DEPTH = 100
 # Addresses an import may note for each page it may read: a site of endless links ends here.
 ADDRESSES_PER_PAGE = 20
-# When this many queries of one path have led to texts known already, its other queries are not asked.
+# When this many queries of one path in a row have led to texts known already, its other queries are not asked.
 MAX_ALIKE_QUERIES = 20
 READ_STATES = (State.READ, State.DONE, State.SAME)
 # Addresses remembered as noted, so that a menu's are not written again for each page: some megabytes at most.
@@ -151,7 +153,12 @@ class Frontier:
         refusal = refusal or (None if is_start else self.refusal_by_patterns(address))
         reason = refusal or self._trap(address, depth, is_listed) or ""
         return Page(
-            job=self._job, url=address, depth=depth, state=State.SKIPPED if reason else State.FOUND, reason=reason
+            job=self._job,
+            url=address,
+            depth=depth,
+            state=State.SKIPPED if reason else State.FOUND,
+            reason=reason,
+            report={LISTED: True} if is_listed else {},
         )
 
     def _trap(self, address: str, depth: int, is_listed: bool) -> str | None:
@@ -166,9 +173,10 @@ class Frontier:
             return None
         while page := self._first_left():
             alike = self._alike_count(page)
+            if alike + self._alike_in_hand(page) < MAX_ALIKE_QUERIES or self._is_meant(page):
+                return self._upcoming.popleft()
             if alike < MAX_ALIKE_QUERIES:
-                is_sure = alike + self._alike_in_hand(page) < MAX_ALIKE_QUERIES
-                return self._upcoming.popleft() if is_sure else None
+                return None
             self._upcoming.popleft()
             Page.objects.filter(pk=page.pk).update(state=State.SKIPPED, reason=ALIKE_QUERIES)
         return None
@@ -200,13 +208,18 @@ class Frontier:
         return False
 
     def _alike_count(self, page: Page) -> int:
-        """Return how many other queries of its path told nothing new."""
+        """Return how many other queries of its path have told nothing new since the last that did."""
         path, mark, _ = page.url.partition("?")
         if not mark:
             return 0
         # "@" is the character after "?": the range holds all queries of the path, and the index serves it.
-        queries = self._job.pages.filter(url__gte=f"{path}?", url__lt=f"{path}@")
-        return queries.filter(state=State.SAME).count()
+        queries = self._job.pages.filter(url__gte=f"{path}?", url__lt=f"{path}@", state__in=READ_STATES)
+        newest = queries.exclude(reason=WRITTEN_OTHERWISE).order_by("-id").values_list("state", flat=True)
+        return sum(1 for _ in takewhile(lambda state: state == State.SAME, newest[:MAX_ALIKE_QUERIES]))
+
+    def _is_meant(self, page: Page) -> bool:
+        """Return whether the owner lists the page or the model has learnt from it: then it is asked in any case."""
+        return LISTED in page.report or self._job.model.snippets.filter(uri=page.url).exists()
 
     def _alike_in_hand(self, page: Page) -> int:
         """Return how many queries of its path are in hand, which may tell nothing new either."""

@@ -7,6 +7,7 @@ from crawler.frontier import ADDRESSES_PER_PAGE, ALIKE_QUERIES, MAX_ALIKE_QUERIE
 from crawler.models import Import, Page
 from crawler.site import DISALLOWED, NOT_A_PAGE, Robots, SiteRules
 from crawler.traps import FAR_DATE, OTHER_VIEW
+from models_app import snippets
 
 pytestmark = pytest.mark.django_db
 
@@ -147,6 +148,29 @@ def test_queries_that_tell_nothing_new_are_asked_no_longer(job, frontier):
     order = walk(frontier, State.SAME)
     assert order == [*urls[:MAX_ALIKE_QUERIES], "https://ex.test/list", "https://ex.test/list2?q=1"]
     assert set(skipped(job).values()) == {ALIKE_QUERIES}
+
+
+def test_a_path_of_queries_goes_on_while_some_of_them_still_tell_something_new(job, frontier):
+    urls = [f"https://ex.test/index.php?id={number}" for number in range(4 * MAX_ALIKE_QUERIES)]
+    frontier.add(urls, depth=1)
+    order = []
+    for page in frontier:
+        settle(page, State.READ if len(order) % MAX_ALIKE_QUERIES == 0 else State.SAME)
+        order.append(page.url)
+    assert order == urls
+
+
+def test_queries_that_the_owner_lists_or_the_model_knows_are_asked_whatever_the_others_told(job, frontier):
+    urls = [f"https://ex.test/index.php?id={number}" for number in range(MAX_ALIKE_QUERIES)]
+    frontier.add(urls, depth=1)
+    assert walk(frontier, State.SAME) == urls
+    snippets.add(job.model, "Bread", "Bread costs 3 euros", uri="https://ex.test/index.php?id=known")
+    meant = ["https://ex.test/index.php?id=known", "https://ex.test/index.php?id=listed"]
+    frontier.add([meant[0], "https://ex.test/index.php?id=linked"], depth=1)
+    frontier.add(meant[1:], depth=1, is_listed=True)
+    later = Frontier(job, rules_for("https://ex.test/"))
+    assert walk(later, State.SAME) == meant
+    assert skipped(job) == {"https://ex.test/index.php?id=linked": ALIKE_QUERIES}
 
 
 def test_queries_that_tell_something_new_are_all_asked(job, frontier):

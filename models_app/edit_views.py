@@ -68,7 +68,7 @@ def _offer_as_new(request: HttpRequest, model: MLModel) -> HttpResponse:
     page = typed.get("page", "")
     if page.startswith(("http://", "https://")):
         typed.setdefault("uri", page)  # the field of an address that may not be changed is not sent
-    return _dialog(request, {"form": SnippetForm(typed), "model": model, "notice": DELETED})
+    return _dialog(request, {"form": SnippetForm(typed), "model": model, "notice": DELETED, "is_unsaved": True})
 
 
 def _comparison(request: HttpRequest, row: TrainingSnippet, form: SnippetForm, seen: str) -> dict:
@@ -80,6 +80,7 @@ def _comparison(request: HttpRequest, row: TrainingSnippet, form: SnippetForm, s
     return {
         "snippet": row,
         "seen": seen_hash(row, row.uri),
+        "is_unsaved": True,
         "notice": CHANGED.format(who=_who_changed(row, seen, request.user.email)),
         "texts": [Text(*columns) for columns in zip(headings, titles, texts, strict=True)],
     }

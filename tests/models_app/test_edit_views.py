@@ -55,6 +55,7 @@ def test_an_edit_opened_before_an_import_is_not_saved_over_its_text(support, lam
     assert "This snippet was changed while you were editing: an import changed it." in page
     assert "The lamp costs 40 euros &amp; more.</textarea>" in page
     assert "<del>" in page and "45" in page and "Save mine" in page
+    assert 'data-refused="true"' in page, "else it closes without asking, and what was typed is gone"
 
 
 def test_to_save_again_is_an_edit_of_the_new_source(support, lamp, ann_browser):

@@ -89,6 +89,17 @@ class Page(Document):
             self._characters[tag.position] for tag in inside
         )
 
+    def texts(self, left_out: Iterable[Tag] = ()) -> Iterator[str]:
+        """Yield the texts that a reader could see on the page, but for those in the elements left out."""
+        unseen = self._emptied.union(tag.position for tag in left_out)
+        unseen_until = -1
+        for tag in self.tags:
+            if tag.position > unseen_until:
+                if tag.name in _UNSEEN or tag.position in unseen:
+                    unseen_until = tag.last
+                else:
+                    yield from (node for node in tag.contents if isinstance(node, str))
+
     def mains(self) -> list[Tag]:
         """Return the outermost main parts."""
         return list(outermost(self.with_role("main")))

@@ -23,7 +23,10 @@ WORD = re.compile(r"[^\W_]\S*")
 
 @dataclass(frozen=True)
 class PageContent:
-    """What a page says, as its row keeps it; `links` and `is_followed` say where a crawl goes on from it."""
+    """What a page says, as its row keeps it; `links` and `is_followed` say where a crawl goes on from it.
+
+    `lack` tells, for people, why nothing of its own text was had.
+    """
 
     title: str
     markdown: str
@@ -34,7 +37,9 @@ class PageContent:
     canonical: str = ""
     is_login_wall: bool = False
     needs_scripts: bool = False
+    is_shell: bool = False
     is_followed: bool = True
+    lack: str = ""
     report: dict = field(default_factory=dict)
 
     @cached_property
@@ -74,6 +79,7 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
         canonical=content.canonical or "",
         is_login_wall=content.is_login_wall,
         needs_scripts=content.needs_scripts,
+        is_shell=content.is_shell,
         is_followed=not is_nofollow,
         report={
             "selected_by": content.selected_by,

@@ -48,9 +48,9 @@ NOT_PAGES = frozenset({OUT_OF_SCOPE, DISALLOWED, NOT_A_PAGE, EXCLUDED, NOT_INCLU
 OTHER_KIND = "not html: "
 READABLE_KINDS = DOCUMENT_KINDS | {"text", "markdown"}
 GONE_STATUSES = frozenset({404, 410})
-EMPTY_WITHOUT_SCRIPTS = (
-    "The page is empty until scripts draw it. Import it again with “Draw pages that need scripts” ticked."
-)
+EMPTY_WITHOUT_SCRIPTS = "The page is empty until scripts draw it."
+LITTLE_WITHOUT_SCRIPTS = "The page says little until scripts draw the rest of it, which was not read."
+DRAW_IT = "Import it again with “Draw pages that need scripts” ticked."
 
 
 class ContentMissing(Exception):
@@ -142,13 +142,17 @@ class PageReader:
         return Import.objects.filter(model=self.job.model_id, pk__lt=self.job.pk).exists()
 
     def _earlier(self, page: Page) -> Page | None:
-        """Return the newest earlier page of this address whose HTML is stored: the server may say it still stands."""
+        """Return the newest earlier page of this address whose HTML is stored: the server may say it still stands.
+
+        Of a page that was drawn it can only say so of the shell.
+        """
         if not self._has_earlier:
             return None
         stored = Page.objects.filter(
             job__model=self.job.model_id, job__lt=self.job.pk, url=page.url, state=State.DONE
         ).exclude(source=b"")
-        return stored.order_by("-job_id").only("etag", "last_modified").first()
+        newest = stored.order_by("-job_id").only("etag", "last_modified", "report").first()
+        return None if newest and newest.report.get("rendered") else newest
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -174,20 +178,21 @@ class PageReader:
             return _document(fetched)
         content = in_hand.reading.result()
         if content.needs_scripts and not content.is_login_wall:
-            content = self._rendered(fetched)
+            return self._drawn(fetched, content)
         return content
 
-    def _rendered(self, fetched: FetchedPage) -> PageContent:
-        """Return what the page says once its scripts have run. Errors: ContentMissing."""
+    def _drawn(self, fetched: FetchedPage, plain: PageContent) -> PageContent:
+        """Return what the page says once its scripts have run, or without them where that is more."""
         if not self.job.renders_scripts:
-            raise ContentMissing(NEEDS_SCRIPTS, EMPTY_WITHOUT_SCRIPTS)
+            return _without_scripts(plain, DRAW_IT)
         from crawler.render import RenderError
 
         try:
             html = self.renderer.render(fetched.final_url, self.rules.refusal)
         except RenderError as error:
-            raise ContentMissing(NEEDS_SCRIPTS, str(error)) from error
-        content = self._start_reading(html, fetched).result()
+            return _without_scripts(plain, str(error))
+        drawn = self._start_reading(html, fetched).result()
+        content = drawn if plain.is_shell or drawn.word_count >= plain.word_count else plain
         content.report["rendered"] = True
         return content
 
@@ -199,7 +204,8 @@ class PageReader:
         with self._writing():
             page = self._page_at(address, asked)
             if page.state not in READ_STATES:
-                page.etag, page.last_modified = fetched.etag, fetched.last_modified
+                if not content.report.get("rendered"):  # of those the server names but the shell's version
+                    page.etag, page.last_modified = fetched.etag, fetched.last_modified
                 content.report["canonical"] = canonical
                 self._store_text(page, content)
             if page.pk != asked.pk:
@@ -223,6 +229,9 @@ class PageReader:
             return
         if content.is_login_wall:
             page.note_failure(LOGIN_REQUIRED, f"{page.url} is not open to visitors: it asks to log in.")
+            return
+        if content.lack:
+            page.note_failure(NEEDS_SCRIPTS, content.lack)
             return
         if not page.content_hash:
             page.note_failure(NO_TEXT, "No text was found on the page; scripts may be what draws it.")
@@ -280,3 +289,11 @@ def _document(fetched: FetchedPage) -> PageContent:
         return read_fetched_document(fetched)
     except DocumentUnreadable as error:
         raise ContentMissing(NOT_READABLE, f"{fetched.final_url} {error.message.rstrip('.')}.") from error
+
+
+def _without_scripts(plain: PageContent, why: str) -> PageContent:
+    """Return what the page says as it came; of one that says nothing itself, that this was for want of scripts."""
+    if plain.is_shell:
+        return replace(plain, lack=f"{EMPTY_WITHOUT_SCRIPTS} {why}")
+    plain.report["warnings"].append(f"{LITTLE_WITHOUT_SCRIPTS} {why}")
+    return plain

@@ -29,6 +29,14 @@ _NEXT_TO_NOTHING_CHARACTERS = 40
 # What is less than this of a selection is not its text: then the controls and lists of links are.
 _LEAST_LEFT_SHARE = 0.1
 
+# What stands on a page until a script brings its text.
+_WAITING = re.compile(
+    r"\b(loading|please wait|just a moment|one moment|wird geladen|lädt|bitte warten|chargement( en cours)?"
+    r"|veuillez patienter|cargando|espere|caricamento|attendere|carregando|aguarde)\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]")
+
 # A page that asks for a password and says no more than this of its own is a login wall: a title, "Please log in".
 _WALL_CHARACTERS = 60
 # A form that holds more than this is no login form but wraps the page, as in ASP.NET.
@@ -44,7 +52,8 @@ class Content:
     `links` and `canonical` are absolute http(s) addresses without fragments. `base_url` is what the page's relative
     addresses resolve against. `selected_by` is "main", "article", "nav" (where such a part holds hardly more than
     navigation) or "body", after any widening. `is_login_wall` says that it shows hardly more than a field for a
-    password; `needs_scripts`, that it is an empty shell whose text scripts would bring.
+    password; `needs_scripts`, that it has next to no text of its own and scripts would bring more; `is_shell`, that it
+    has none at all then.
     """
 
     title: str
@@ -60,6 +69,7 @@ class Content:
     selected_by: str
     is_login_wall: bool
     needs_scripts: bool
+    is_shell: bool
     warnings: tuple[str, ...]
 
 
@@ -81,6 +91,7 @@ def select_content(html: str, url: str) -> Content:
     articles, landmarks = page.survey(mains)
     selection, warning = _select(page, mains, articles, landmarks)
     moved = _moved(page, selection)
+    needs_scripts = _needs_scripts(page, landmarks)
     base_url = read_base_url(page, url)
     robots = read_robots_words(page)
     return Content(
@@ -96,7 +107,8 @@ def select_content(html: str, url: str) -> Content:
         is_nofollow=not robots.isdisjoint({"nofollow", "none"}),
         selected_by=selection.selected_by,
         is_login_wall=_is_login_wall(page, selection.roots, landmarks),
-        needs_scripts=_needs_scripts(page, landmarks),
+        needs_scripts=needs_scripts,
+        is_shell=needs_scripts and not _has_own_words(page, landmarks),
         warnings=(warning,) if warning else (),
     )
 
@@ -162,6 +174,12 @@ def _needs_scripts(page: Page, landmarks: Iterable[Tag]) -> bool:
         return False
     own_characters = page.count_characters([page.root], [*landmarks, *page.by_name["noscript"]])
     return own_characters < _NEXT_TO_NOTHING_CHARACTERS
+
+
+def _has_own_words(page: Page, landmarks: Iterable[Tag]) -> bool:
+    """Return whether the page itself says something, and not only that it is on its way."""
+    own = " ".join(page.texts([*landmarks, *page.by_name["noscript"]]))
+    return bool(_WORD.search(_WAITING.sub("", own)))
 
 
 def _moved(page: Page, selection: _Selection) -> list[Tag]:

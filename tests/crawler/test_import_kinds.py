@@ -22,7 +22,7 @@ from models_app.models import MLModel, Retrieval
 from tests.conftest import needs
 from tests.crawler.test_crawl import Killed, carry_on, crawl, reasons, stored, texts
 from tests.fakes.documents import make_docx, word_paragraph
-from tests.fakes.website import Answer, Website, page, redirect
+from tests.fakes.website import Answer, Request, Website, page, redirect
 
 # The lease is renewed by a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -285,6 +285,55 @@ class TestPagesThatScriptsDraw:
         job = crawl(model, website)
         assert reasons(job, website, "failed") == {"/app": "needs scripts"}
         assert "Draw pages" in job.pages.get(url=website.url("/app")).report["message"]
+
+    def test_their_links_are_followed(self, model, website):
+        menu = "<nav><a href=/only-here>All that we bake</a></nav>"
+        website.paths |= {"/": page("Home", "/app"), "/app": self.SHELL + menu, "/only-here": page("Rolls")}
+        job = crawl(model, website)
+        assert reasons(job, website, "failed") == {"/app": "needs scripts"}
+        assert stored(job, website) == ["/", "/only-here"]
+
+    def test_a_page_that_says_something_itself_is_imported_with_a_warning(self, model, website):
+        contact = "<!doctype html><title>Contact</title><script src=/a.js></script><p>Call 0800 777 4242</p>"
+        website.paths |= {"/": page("Home", "/contact"), "/contact": contact + "<nav><a href=/a>The mill</a></nav>"}
+        job = crawl(model, website)
+        assert stored(job, website) == ["/", "/a", "/b", "/c", "/contact"]
+        assert "0800 777 4242" in model.snippets.get(uri=website.url("/contact")).completion
+        report = job.pages.get(url=website.url("/contact")).report
+        assert report["needs_scripts"]
+        assert "says little until scripts draw the rest" in report["warnings"][-1]
+
+    @pytest.mark.parametrize(("drawn", "is_taken"), [("Bread costs 3 euros, rolls 1", True), ("Hi", False)])
+    def test_of_what_they_say_with_and_without_scripts_the_richer_is_taken(self, model, website, drawn, is_taken):
+        needs(is_available(), "a browser (Debian's package chromium)")
+        script = f"<script>document.getElementById('root').innerHTML = '<p>{drawn}</p>'</script>"
+        website.paths["/"] = f"<!doctype html><title>App</title><div id=root>Call 0800 777 4242</div>{script}"
+        job = crawl(model, website, renders_scripts=True)
+        text = "".join(texts(model).values())
+        assert (drawn in text, "0800" in text) == (is_taken, not is_taken)
+        assert job.pages.get().report["rendered"] is True
+
+    def test_that_their_shell_still_stands_says_nothing_of_what_they_say(self, model, website):
+        needs(is_available(), "a browser (Debian's package chromium)")
+        script = "document.getElementById('root').innerHTML = '<p>Bread costs {} euros</p>'"
+        asked_on_condition = []
+
+        def shell(request: Request) -> Answer:
+            asked_on_condition.append("if-none-match" in request.headers)
+            return Answer(
+                "" if asked_on_condition[-1] else self.SHELL,
+                304 if asked_on_condition[-1] else 200,
+                headers={"ETag": '"1"'},
+            )
+
+        website.paths |= {"/": shell, "/app.js": Answer(script.format(3), content_type="text/javascript")}
+        first = crawl(model, website, renders_scripts=True)
+        assert first.pages.get().etag == ""
+        first.pages.update(etag='"1"')  # as earlier versions have kept it
+        website.paths["/app.js"] = Answer(script.format(4), content_type="text/javascript")
+        crawl(model, website, renders_scripts=True)
+        assert not any(asked_on_condition)
+        assert "4 euros" in "".join(texts(model).values())
 
     def test_they_are_drawn_where_that_is_wanted(self, model, website):
         needs(is_available(), "a browser (Debian's package chromium)")

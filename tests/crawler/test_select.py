@@ -255,6 +255,14 @@ SCRIPT = "<script src=/app.js></script>"
 )
 def test_an_empty_shell_needs_scripts(html):
     assert select(html).needs_scripts
+    assert select(html).is_shell
+
+
+@pytest.mark.parametrize("words", ["Call 0800 777 4242", "<main><h1>Fee</h1>12 EUR</main>", "<p>Geschlossen</p>"])
+def test_a_page_with_a_few_words_of_its_own_is_no_shell(words):
+    content = select(f"<title>Acme</title><nav><a href=/>Home</a></nav>{words}{SCRIPT}")
+    assert content.needs_scripts
+    assert not content.is_shell
 
 
 @pytest.mark.parametrize(

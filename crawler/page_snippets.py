@@ -1,7 +1,8 @@
 """Turns what an import has read into snippets: page by page, and what the site repeats once for all pages.
 
 A page whose text and settings are those of the last import is left as it is, vectors, the owner's edits and all.
-Splitting and embedding run outside of transactions; what they gave replaces the old in one, or part by part on a very large page.
+Splitting and embedding run outside of transactions; what they gave replaces the old in one, or, on a very large
+page, part by part.
 """
 
 import logging

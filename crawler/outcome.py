@@ -29,7 +29,8 @@ USAGE_COUNTS = ("calls", "input_tokens", "output_tokens")
 
 def note_outcome(job: Import, lease: Lease) -> None:
     """Compare the import's pages with what the model knew, and note in the import what changed and what was spent."""
-    spent, saved, snippets = Counter(), Counter(), Counter()
+    spent, saved = Counter(), Counter()
+    snippets = Counter(_counts(job.changes, "site_snippets", SNIPPET_COUNTS))
     for pages in _batches(job):
         with tenant_atomic():
             lease.check()
@@ -39,7 +40,11 @@ def note_outcome(job: Import, lease: Lease) -> None:
             saved.update(_counts(page.report, "llm_saved", USAGE_COUNTS))
             snippets.update(_counts(page.report, "snippets", SNIPPET_COUNTS))
     job.note_progress(
-        changes={"pages": _page_counts(job), "snippets": {name: snippets[name] for name in SNIPPET_COUNTS}},
+        changes={
+            **job.changes,
+            "pages": _page_counts(job),
+            "snippets": {name: snippets[name] for name in SNIPPET_COUNTS},
+        },
         usage={name: spent[name] for name in USAGE_COUNTS} | {f"saved_{name}": saved[name] for name in USAGE_COUNTS},
     )
 

@@ -1,54 +1,40 @@
-"""Turns what an import has read into snippets: page by page, and what the site repeats once for all pages.
+"""Turns the pages that an import has read into snippets; what sites say around them is site_snippets.py's matter.
 
 A page whose text and settings are those of the last import is left as it is, vectors, the owner's edits and all.
-Splitting and embedding run outside of transactions; what they gave replaces the old in one, or, on a very large
-page, part by part.
+Splitting and embedding run outside of transactions; what they gave replaces the old in one, or part by part on a very
+large page.
 """
 
 import logging
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from urllib.parse import urlsplit
 
 from crawler.import_llm import ImportLLM
 from crawler.loss import loss_as_before
-from crawler.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.page_pool import ChildDied, PagePool, Task
 from crawler.page_split import PageSections, PageToSplit, sections_of
-from crawler.repeated import (
-    UNMARKED,
-    PageText,
-    RepeatedBlocks,
-    SiteBlock,
-    blocks_kept,
-    collect_site_blocks,
-    find_repeated_blocks,
-    join_blocks,
-    pieces_kept,
-    subjects_of,
-)
-from crawler.titles import bare_site_name, find_site_name, without_site_name
+from crawler.repeated import UNMARKED
+from crawler.site_pages import Websites, sites_of
+from crawler.site_snippets import SOURCE_LINE, KnownSite, SiteChanges, SiteSnippets
+from crawler.titles import without_site_name
 from models_app.dropped import has_dropped
 from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
 from models_app.page_parts import PART, replace_in_parts
 from models_app.sections import Section
-from models_app.snippets import Replaced, known_hashes, replace_page_snippets, retire_pages
+from models_app.snippets import Replaced, known_hashes, replace_page_snippets
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
 
 logger = logging.getLogger(__name__)
 
-State, Source = Page.State, TrainingSnippet.Source
+State = Page.State
 
 BATCH = 10  # pages in memory at once: each may be some megabytes
-SHOWN_CHARACTERS = 60
 UNCHANGED = "not anew, as nothing has changed since the last import"
-SPELLING = re.compile(r"https?://(www\.)?")
 
 # What the report of a page that was left as it was takes over from the last import's.
 CARRIED = ("checks", "split_for")
@@ -75,63 +61,28 @@ class SnippetMaker:
 
     job: Import
     lease: Lease
-    repeated: RepeatedBlocks
-    site_name: str
     llm: ImportLLM
+    websites: Websites
+    sites: Mapping[str, KnownSite]
 
     @classmethod
     def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
-        """Return the maker for an import whose pages are read; keeps what the site repeats, once."""
-        if job.kind == Import.Kind.FILES:  # which belong to no site that says anything around them
-            return cls(job, lease, RepeatedBlocks(), "", ImportLLM(job, lease))
-        titles = _titles(job)
-        repeated = find_repeated_blocks(page_texts(job, lease))
-        are_single = not job.scope  # pages of which no import of their whole site is known
-        elsewhere = _kept_elsewhere(job) if are_single else []
-        kept = blocks_kept(elsewhere)
-        known = RepeatedBlocks(repeated.keys | kept.keys)
-        maker = cls(job, lease, known, find_site_name(titles.iterator()), ImportLLM(job, lease))
-        if are_single:
-            maker.keep_further_blocks(RepeatedBlocks(repeated.keys - kept.keys), pieces_kept(elsewhere))
-        else:
-            maker.keep_site_blocks()
-        return maker
+        """Return the maker for an import whose pages are read; keeps what their sites say around them, once."""
+        websites, changes = Websites(job), SiteChanges(job)
+        sites = {}
+        if job.kind != Import.Kind.FILES:  # which belong to no site that says anything around them
+            for site in sites_of(job, websites):
+                sites[site.name] = SiteSnippets(job, lease, site, changes).keep()
+            changes.save()
+        return cls(job, lease, ImportLLM(job, lease), websites, sites)
 
-    def keep_further_blocks(self, repeated: RepeatedBlocks, said: set[str]) -> None:
-        """Keep what single pages say around their own text and the site's snippets do not, under the pages' addresses.
-
-        An import of the whole site, which has seen all of it, takes these in again.
-        """
-        said = said.union(*map(subjects_of, page_texts(self.job, self.lease)))
-        blocks = collect_site_blocks(page_texts(self.job, self.lease), repeated, said)
-        for url in _own_addresses(self.job):
-            own = join_blocks(block for block in blocks if block.url == url)
-            sections = self._site_sections(own, url)
-            with tenant_atomic():
-                self.lease.check()
-                replace_page_snippets(self.job.model, url, sections, Source.SITE)
-
-    def keep_site_blocks(self) -> None:
-        """Replace the site's own snippets by what it says around its pages now."""
-        subjects = {subject for text in page_texts(self.job, self.lease) for subject in subjects_of(text)}
-        blocks = collect_site_blocks(page_texts(self.job, self.lease), self.repeated, subjects)
-        sections = self._site_sections(join_blocks(blocks), self.job.start_url)
-        with tenant_atomic():
-            self.lease.check()
-            replace_page_snippets(self.job.model, self.job.start_url, sections, Source.SITE)
-            retire_pages(self.job.model, _former_addresses(self.job), Source.SITE)
-        if blocks:
-            self.job.add_note(_site_note(blocks))
-
-    def _name_of_site_blocks(self, url: str) -> str:
-        front = self.job.pages.filter(final_url=url).values_list("title", flat=True).first() or ""
-        name = bare_site_name(self.site_name) or front
-        return f"{name}: header, menu and footer of the site".lstrip(": ")
+    def _site_of(self, page: Page) -> KnownSite:
+        return self.sites.get(self.websites.name_of(page.url), KnownSite())
 
     def split(self, page: Page, pool: PagePool) -> SplitInHand:
         """Return the page on its way to be split, unless nothing of it has changed; `finish` makes its snippets so."""
         has_main = page.report.get("selected_by") not in UNMARKED
-        markdown = page.markdown if has_main else self.repeated.without(page.markdown)
+        markdown = page.markdown if has_main else self._site_of(page).repeated.without(page.markdown)
         split_hash = self._split_hash(page, markdown)
         last = _last_made(page) if self.has_earlier else None
         if last and self._is_unchanged(page, last, split_hash):
@@ -228,16 +179,11 @@ class SnippetMaker:
             "loss": made.loss,
         }
 
-    def _site_sections(self, markdown: str, url: str) -> list[Section]:
-        """Return the sections of what a site says around its pages, to stand under the address."""
-        title = self._name_of_site_blocks(url)
-        return sections_of(PageToSplit(markdown, title, self.job.model.split_threshold, self._citation(url))).sections
-
     def _citation(self, url: str) -> str:
-        return f"\n\nSource: {url}" if self.job.insert_source_url else ""
+        return f"{SOURCE_LINE}{url}" if self.job.insert_source_url else ""
 
     def _title_of(self, page: Page) -> str:
-        return without_site_name(page.title, self.site_name)
+        return without_site_name(page.title, self._site_of(page).name)
 
     def _split_hash(self, page: Page, markdown: str) -> str:
         parts = (
@@ -272,66 +218,12 @@ class SnippetMaker:
         return Import.objects.filter(model=self.job.model_id, pk__lt=self.job.pk).exists()
 
 
-def _own_addresses(job: Import) -> list[str]:
-    """Return the pages of the import, but for those that stand for a whole site: its own snippets lie there."""
-    starts = job.model.imports.filter(kind=Import.Kind.SITE).values("start_url")
-    read = job.pages.filter(state__in=(State.READ, State.DONE)).exclude(url__in=starts)
-    return list(read.values_list("url", flat=True))
-
-
-def _titles(job: Import):
-    """Return the titles that tell a site's name: those of the import, for single pages those of their site as well."""
-    jobs = [job.pk]
-    if job.kind == Import.Kind.PAGES:
-        sites = job.model.imports.filter(kind=Import.Kind.SITE, state=Import.State.DONE)
-        jobs += sites.values_list("pk", flat=True)[:1]
-    read = Page.objects.filter(job__in=jobs, state__in=(State.READ, State.DONE))
-    return read.values_list("title", flat=True)
-
-
-def _kept_elsewhere(job: Import) -> list[str]:
-    """Return the texts that the model holds of the sites of these pages, under other addresses than theirs."""
-    hosts = {urlsplit(url).netloc for url in job.pages.values_list("url", flat=True)}
-    kept = job.model.snippets.filter(source=Source.SITE).exclude(uri__in=_own_addresses(job))
-    return [text for uri, text in kept.values_list("uri", "completion") if urlsplit(uri).netloc in hosts]
-
-
-def _former_addresses(job: Import) -> list[str]:
-    """Return the addresses that the site's own snippets stood under when it started elsewhere.
-
-    That is before it moved to TLS, to or from www, or to another start page; and those under the address of all that
-    was to be imported, which may be no page. What an import of single pages kept of this import's pages is among them.
-    """
-    starts = job.model.imports.values_list("scope", "start_url")
-    former = {_bare(uri) for scope, start in starts if _bare(scope) == _bare(job.scope) for uri in (scope, start)}
-    stored = job.model.snippets.filter(source=Source.SITE).exclude(uri=job.start_url)
-    uris = stored.order_by("uri").values_list("uri", flat=True).distinct()
-    read = set(job.pages.filter(url__in=uris, state__in=(State.READ, State.DONE)).values_list("url", flat=True))
-    return [uri for uri in uris if _bare(uri) in former or uri in read]
-
-
-def _bare(address: str) -> str:
-    return SPELLING.sub("", address)
-
-
 def pages_to_split(job: Import) -> Iterator[Page]:
     """Yield the pages that are read and not yet snippets, a few at a time: to ask for each costs as much as a step."""
     last = 0
     left = job.pages.filter(state=State.READ).defer("source").order_by("pk")
     while batch := list(left.filter(pk__gt=last)[:BATCH]):
         yield from batch
-        last = batch[-1].pk
-
-
-def page_texts(job: Import, lease: Lease) -> Iterator[PageText]:
-    """Yield the texts of all pages that were read, a few at a time: also those whose snippets are made already."""
-    last = 0
-    pages = job.pages.filter(state__in=(State.READ, State.DONE)).defer("source", "plan").order_by("pk")
-    while batch := list(pages.filter(pk__gt=last)[:BATCH]):
-        lease.check()
-        for page in batch:
-            has_main = page.report.get("selected_by") not in UNMARKED
-            yield PageText(page.url, page.title, page.markdown, tuple(page.landmarks), has_main)
         last = batch[-1].pk
 
 
@@ -343,17 +235,3 @@ def _last_made(page: Page) -> dict | None:
     """Return what the last import made of the page."""
     last = _earlier(page).order_by("-job_id")
     return last.values("split_hash", "snippet_count", "plan", "report").first()
-
-
-def _site_note(blocks: list[SiteBlock]) -> str:
-    """Return a sentence that names those of the blocks that stand on most pages, and where."""
-    told = [(plain_words(block.markdown)[:SHOWN_CHARACTERS], block) for block in blocks]
-    most = sorted(((words, block) for words, block in told if words), key=lambda shown: -shown[1].page_count)[:3]
-    shown = "; ".join(f"“{words}” ({_places(block)})" for words, block in most)
-    kept = "1 block that stands" if len(blocks) == 1 else f"{len(blocks):,} blocks that stand"
-    verb = "is" if len(blocks) == 1 else "are"
-    return f"{kept} around the pages’ own text {verb} kept apart, once for the site: {shown or 'images'}."
-
-
-def _places(block: SiteBlock) -> str:
-    return f"on {block.url}" if block.page_count == 1 else f"on {block.page_count:,} pages, first {block.url}"

@@ -1,28 +1,30 @@
-"""Finds what a site repeats around its pages, so that it is kept once for the site instead of in each snippet.
+"""Compares a site's pages, so that what it repeats around them is kept once instead of in each snippet.
 
-Two kinds: blocks that stand on most pages where the author marked no main part (menus, footers, banners), and the parts
-that the author did mark as the site's (landmarks). Plain values only; nothing that a reader sees is thrown away.
+Blocks repeat that stand on most pages where the author marked no main part: menus, footers, banners. Plain values only;
+nothing that a reader sees is thrown away: site_blocks.py says what is kept of it for the site.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from textwrap import dedent
 
 # How a page's text was selected that may hold what stands around it: its author marked no part, or menus alone.
 UNMARKED = frozenset(("body", "nav"))
 MIN_PAGES = 3
-# Blocks counted at once, some megabytes: then those that few of the pages have said so far are forgotten.
-MAX_COUNTED = 20_000
 MIN_SHARE = 0.5  # of the pages without a main part: what fewer of them say may be their own subject
+# Blocks counted at once, some megabytes; and headings remembered. What that loses of a site of very many blocks: one
+# that barely half of its pages say stays in each of them, one that a few say is kept for the first of them alone, and
+# a menu's label is kept though it is a page's heading.
+MAX_COUNTED = 20_000
+MAX_SUBJECTS = 200_000
+DIGEST_BYTES = 12
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r"(#{1,6})\s")
-CHECKBOX = re.compile(r"\[[ x]\] ")
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 LINK_TARGET = re.compile(r"\]\([^()\s]*(?: \"[^\"]*\")?\)")
-LINK = re.compile(rf"(?<!!)\[([^\[\]]*){LINK_TARGET.pattern}")
 NOT_WORD = re.compile(r"[\W_]+")
 LIST_LINE = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
 
@@ -39,24 +41,15 @@ class PageText:
 
 
 @dataclass(frozen=True)
-class SiteBlock:
-    """A block that is kept once for the site: its Markdown, the first page it stands on, and on how many it does."""
-
-    markdown: str
-    url: str
-    page_count: int
-
-
-@dataclass(frozen=True)
 class RepeatedBlocks:
-    """The words of the blocks that most pages without a main part say."""
+    """The blocks that most pages without a main part say, by the digests of their words."""
 
-    keys: frozenset[str] = frozenset()
+    keys: frozenset[bytes] = frozenset()
 
     def without(self, markdown: str) -> str:
         """Return the page's text without them; a heading goes when nothing of its own is left below it."""
         blocks = blocks_of(markdown)
-        is_repeated = [_key(block) in self.keys for block in blocks]
+        is_repeated = [key_of(block) in self.keys for block in blocks]
         kept = [
             block
             for place, block in enumerate(blocks)
@@ -65,83 +58,121 @@ class RepeatedBlocks:
         return markdown if len(kept) == len(blocks) else "\n\n".join(kept)
 
 
-def find_repeated_blocks(pages: Iterable[PageText]) -> RepeatedBlocks:
-    """Return the blocks that stand around pages without a main part: those most of them repeat, or most others mark.
+NOTHING_REPEATED = RepeatedBlocks()
+
+
+class PageTally:
+    """Counts on how many pages blocks stand, those that few say forgotten when there are too many at once.
+
+    Source: Misra and Gries, Finding repeated elements, 1982. Each count may be too small by how often it forgot, which
+    is at most the number of all blocks by MAX_COUNTED.
+    """
+
+    def __init__(self):
+        self._counts: dict[bytes, int] = {}
+        self._forgotten = 0
+
+    def add(self, keys: Iterable[bytes]) -> None:
+        """Count a page that says these blocks."""
+        for key in keys:
+            self._counts[key] = self._counts.get(key, self._forgotten) + 1
+        while len(self._counts) > MAX_COUNTED:
+            self._forgotten += 1
+            self._counts = {key: count for key, count in self._counts.items() if count > self._forgotten}
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._counts
+
+    def __getitem__(self, key: bytes) -> int:
+        """Return on how many pages the block stands at least."""
+        return self._counts.get(key, self._forgotten) - self._forgotten
+
+    def most(self, page_count: int) -> set[bytes]:
+        """Return what stands on most of the pages, and on three at least."""
+        enough = max(MIN_PAGES, page_count * MIN_SHARE)
+        return {key for key in self._counts if self[key] >= enough}
+
+
+@dataclass
+class Survey:
+    """What one pass over a site's pages has counted: blocks of their own texts, and of the parts that are marked."""
+
+    own: PageTally = field(default_factory=PageTally)
+    around_main: PageTally = field(default_factory=PageTally)
+    around_unmarked: PageTally = field(default_factory=PageTally)
+    twice: PageTally = field(default_factory=PageTally)
+    subjects: set[bytes] = field(default_factory=set)
+    repeated: RepeatedBlocks = NOTHING_REPEATED
+
+    def page_count(self, key: bytes) -> int:
+        """Return on how many pages the block stands as the site's, as far as is known; on one at least."""
+        around = self.around_main[key] + self.around_unmarked[key]
+        own = self.own[key] - self.twice[key] if key in self.repeated.keys else 0
+        return max(around + own, 1)
+
+
+def survey_pages(pages: Iterable[PageText]) -> Survey:
+    """Return what stands around the pages: what most of those without a main part repeat, or what most others mark.
 
     What fewer than three pages say is nowhere repeated. A block that a page without a main part says in its text and in
     a part of the site as well (an address, and the footer) is there its own.
     """
-    counts: Counter[str] = Counter()
-    marked_counts: Counter[str] = Counter()
-    said_twice: set[str] = set()
-    page_count = marked_page_count = 0
+    survey = Survey()
+    main_count = unmarked_count = 0
     for page in pages:
-        around = {_key(block) for landmark in page.landmarks for block in blocks_of(landmark)}
+        around = keys_around(page)
+        if len(survey.subjects) < MAX_SUBJECTS:
+            survey.subjects |= subjects_of(page)
         if page.has_main:
-            marked_page_count += 1
-            marked_counts.update(around)
+            main_count += 1
+            survey.around_main.add(around)
         else:
-            page_count += 1
-            own = {_key(block) for block in blocks_of(page.markdown)}
-            counts.update(own)
-            said_twice |= own & around
-    marked = _most(marked_counts, marked_page_count) & counts.keys() - said_twice
-    return RepeatedBlocks(frozenset(_most(counts, page_count) | marked))
+            unmarked_count += 1
+            own = keys_of(blocks_of(page.markdown))
+            survey.own.add(own)
+            survey.around_unmarked.add(around)
+            survey.twice.add(own & around)
+    marked = {key for key in survey.around_main.most(main_count) if key not in survey.twice}
+    survey.repeated = RepeatedBlocks(frozenset(survey.own.most(unmarked_count) | marked))
+    return survey
 
 
-def _most(counts: Counter[str], page_count: int) -> set[str]:
-    """Return what stands on most of the pages, and on three at least."""
-    enough = max(MIN_PAGES, page_count * MIN_SHARE)
-    return {key for key, count in counts.items() if key and count >= enough}
+def keys_around(page: PageText) -> set[bytes]:
+    """Return what the parts that the author marked as the site's are compared by, lists whole and by their lines."""
+    return keys_of(part for text in page.landmarks for block in blocks_of(text) for part in wholes_and_parts_of(block))
 
 
-def collect_site_blocks(pages: Iterable[PageText], repeated: RepeatedBlocks, subjects: set[str]) -> list[SiteBlock]:
-    """Return the blocks to keep once for the site, each once, in the order in which they are met.
-
-    Left out of the parts that the author marked is what stands elsewhere anyway: a menu's labels that are `subjects`
-    (titles and headings of pages, as `subjects_of` gives them), and what the page itself says, such as a table of its
-    contents.
-    """
-    found: dict[str, SiteBlock] = {}
-    said = set(subjects)
-    for page in pages:
-        own_words = f" {_key(page.markdown)} " if page.landmarks else ""
-        on_page = {_key(block): (block, is_marked) for is_marked, block in _site_parts(page, repeated)}
-        for key, (block, is_marked) in on_page.items():
-            pieces = _pieces(block)
-            if key in found:
-                found[key] = replace(found[key], page_count=found[key].page_count + 1)
-            elif key and not (is_marked and all(piece in said or f" {piece} " in own_words for piece in pieces)):
-                found[key] = SiteBlock(block, page.url, 1)
-                said.update(pieces)
-    return list(found.values())
+def keys_of(blocks: Iterable[str]) -> set[bytes]:
+    """Return what the blocks are compared by, but for those that say nothing."""
+    return {key for block in blocks if (key := key_of(block))}
 
 
-def blocks_kept(texts: Iterable[str]) -> RepeatedBlocks:
-    """Return the blocks that the site's own snippets hold, lines of lists among them."""
-    blocks = [part for text in texts for block in blocks_of(text) for part in (block, *block.splitlines())]
-    return RepeatedBlocks(frozenset(map(_key, blocks)) - {""})
+def key_of(block: str) -> bytes:
+    """Return what a block is compared by, whatever its links and marks; empty where it says nothing."""
+    words = words_of(block)
+    return digest_of(words) if words else b""
 
 
-def pieces_kept(texts: Iterable[str]) -> set[str]:
-    """Return the words of each link, and between the links, that the site's own snippets hold."""
-    return {piece for text in texts for block in blocks_of(text) for piece in _pieces(block)}
+def digest_of(words: str) -> bytes:
+    """Return what stands for the words: a site has so many that the words themselves would fill the memory."""
+    return blake2b(words.encode(errors="replace"), digest_size=DIGEST_BYTES).digest()
 
 
-def subjects_of(page: PageText) -> set[str]:
-    """Return the words of the page's title and headings, as other blocks are compared with them."""
-    headings = (block for block in blocks_of(page.markdown) if HEADING.match(block))
-    return {_key(page.title), *map(_key, headings)}
+def subjects_of(page: PageText) -> set[bytes]:
+    """Return what the page's title and headings are compared by."""
+    return keys_of((page.title, *(block for block in blocks_of(page.markdown) if HEADING.match(block))))
 
 
-def join_blocks(blocks: Iterable[SiteBlock]) -> str:
-    """Return one Markdown text of the blocks; the lines of a list stay together."""
-    text, was_list = "", False
-    for block in blocks:
-        is_list = bool(LIST_LINE.match(block.markdown))
-        text += ("\n" if is_list and was_list else "\n\n") + block.markdown
-        was_list = is_list
-    return text.strip()
+def parts_of(block: str) -> Iterator[str]:
+    """Yield the lines of a list, or the block as it is."""
+    yield from map(str.strip, block.splitlines() if LIST_LINE.match(block) else [dedent(block)])
+
+
+def wholes_and_parts_of(block: str) -> Iterator[str]:
+    """Yield the block, and of a list its lines as well."""
+    if LIST_LINE.match(block):
+        yield block
+    yield from parts_of(block)
 
 
 def blocks_of(markdown: str) -> list[str]:
@@ -161,16 +192,6 @@ def blocks_of(markdown: str) -> list[str]:
     return ["\n".join(lines) for lines in blocks if lines]
 
 
-def _site_parts(page: PageText, repeated: RepeatedBlocks) -> Iterator[tuple[bool, str]]:
-    """Yield the blocks of the site that stand on the page, and whether the author marked them as such."""
-    for landmark in page.landmarks:
-        for block in blocks_of(landmark):
-            lines = block.splitlines() if LIST_LINE.match(block) else [dedent(block)]
-            yield from ((True, line.strip()) for line in lines)
-    if not page.has_main:
-        yield from ((False, block) for block in blocks_of(page.markdown) if _key(block) in repeated.keys)
-
-
 def _is_emptied(blocks: list[str], is_repeated: list[bool], place: int) -> bool:
     """Return whether all that stands below the heading, up to the next of its rank, is repeated too."""
     rank = len(HEADING.match(blocks[place])[1])
@@ -183,20 +204,12 @@ def _is_emptied(blocks: list[str], is_repeated: list[bool], place: int) -> bool:
     return True
 
 
-def _key(block: str) -> str:
-    """Return what a block is compared by: its words, whatever their links and marks; a picture by its Markdown.
-
-    Empty for what says nothing, such as a line across the page.
-    """
-    return _words(block) or (block if "![" in block else "")
+def words_of(block: str) -> str:
+    """Return the words of a block; of a picture alone its Markdown."""
+    return plain_words_of(block) or (block if "![" in block else "")
 
 
-def _pieces(block: str) -> list[str]:
-    """Return the words of each link in the block, and of what stands between them: a menu's line may hold several."""
-    pieces = LINK.split(CHECKBOX.sub("", block))
-    return list(filter(None, map(_words, pieces))) or [_key(block)]
-
-
-def _words(markdown: str) -> str:
-    # Parsing each block as Markdown made an import half as long again; for comparing, the words are enough.
-    return NOT_WORD.sub(" ", LINK_TARGET.sub("]", IMAGE.sub("", markdown))).strip().casefold()
+def plain_words_of(markdown: str) -> str:
+    """Return the words, quickly: to parse each block as Markdown made an import half as long again."""
+    shown = LINK_TARGET.sub("]", IMAGE.sub("", markdown)) if "](" in markdown else markdown
+    return NOT_WORD.sub(" ", shown).strip().casefold()

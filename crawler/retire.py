@@ -112,27 +112,31 @@ def _follow_to_the_end(job: Import) -> None:
 
 
 def retire_gone_pages(job: Import, lease: Lease) -> None:
-    """Delete the snippets of the pages that are gone, have moved or are excluded, and say of the others why they stand.
-
-    An import of single pages retires but those that the site says are gone.
-    """
-    met = job.pages.filter(url__in=_standing_uris(job))
-    gone = [(met.filter(state=State.FAILED, report__is_gone=True), "are not on the site any more")]
-    if job.kind == Kind.SITE:
-        stored = job.pages.filter(state=State.DONE).values("url")
-        is_own = Q(report__leads_to__isnull=True) | Q(report__is_for_good=True)
-        gone += [
-            (met.filter(HAS_MOVED, final_url__in=stored), "have moved, or say what another page says"),
-            (
-                met.filter(reason=OUT_OF_SCOPE, report__is_for_good=True),
-                "have moved out of what is imported",
-            ),
-            (met.filter(is_own, state=State.SKIPPED, reason=EXCLUDED), "your patterns exclude"),
-        ]
-    for pages, why in gone:
-        _retire(job, lease, pages, f"Pages that {why}")
+    """Delete the snippets of pages that are gone, have moved or are excluded, and say of the others why they stand."""
+    for pages, why in gone_pages(job):
+        _retire(job, lease, pages.filter(url__in=_standing_uris(job)), f"Pages that {why}")
     if job.kind in (Kind.SITE, Kind.PAGES):
         _note_kept(job, lease)
+
+
+def gone_pages(job: Import) -> list[tuple[QuerySet[Page], str]]:
+    """Return the pages that this import has found gone, moved or excluded, and each time why, for a person.
+
+    An import of single pages finds but those that the site says are gone.
+    """
+    gone = [(job.pages.filter(state=State.FAILED, report__is_gone=True), "are not on the site any more")]
+    if job.kind == Kind.SITE:
+        stored = job.pages.filter(state__in=(State.READ, State.DONE)).values("url")
+        is_own = Q(report__leads_to__isnull=True) | Q(report__is_for_good=True)
+        gone += [
+            (job.pages.filter(HAS_MOVED, final_url__in=stored), "have moved, or say what another page says"),
+            (
+                job.pages.filter(reason=OUT_OF_SCOPE, report__is_for_good=True),
+                "have moved out of what is imported",
+            ),
+            (job.pages.filter(is_own, state=State.SKIPPED, reason=EXCLUDED), "your patterns exclude"),
+        ]
+    return gone
 
 
 def _standing_uris(job: Import) -> QuerySet:

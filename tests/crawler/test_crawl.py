@@ -448,7 +448,7 @@ class TestSnippets:
         with Website({"/": redirect("/en/"), "/en/": page("Home") + "<footer>Call 111</footer>"}) as website:
             crawl(model, website)
             assert model.snippets.get(source="site").uri == website.url("/en/")
-            website.paths |= {"/": redirect("/no/"), "/no/": page("Hjem") + "<footer>Ring 111</footer>"}
+            website.paths |= {"/": redirect("/no/"), "/no/": page("Hjem") + "<footer>Call 111</footer>"}
             crawl(model, website)
             assert model.snippets.get(source="site").uri == website.url("/no/")
 

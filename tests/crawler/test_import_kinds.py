@@ -298,7 +298,7 @@ class TestPagesThatScriptsDraw:
         website.paths |= {"/": page("Home", "/contact"), "/contact": contact + "<nav><a href=/a>The mill</a></nav>"}
         job = crawl(model, website)
         assert stored(job, website) == ["/", "/a", "/b", "/c", "/contact"]
-        assert "0800 777 4242" in model.snippets.get(uri=website.url("/contact")).completion
+        assert "0800 777 4242" in model.snippets.get(uri=website.url("/contact"), source="crawl").completion
         report = job.pages.get(url=website.url("/contact")).report
         assert report["needs_scripts"]
         assert "says little until scripts draw the rest" in report["warnings"][-1]

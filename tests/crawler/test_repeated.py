@@ -1,16 +1,9 @@
 """What a site repeats around its pages is kept once, and nothing that a reader sees is lost."""
 
 from crawler.convert import landmark_markdown, to_markdown
-from crawler.repeated import (
-    PageText,
-    RepeatedBlocks,
-    blocks_of,
-    collect_site_blocks,
-    find_repeated_blocks,
-    join_blocks,
-    subjects_of,
-)
+from crawler.repeated import MAX_COUNTED, PageTally, PageText, RepeatedBlocks, blocks_of, digest_of, survey_pages
 from crawler.select import select_content
+from crawler.site_blocks import SiteBlock, join_blocks, site_blocks
 from tests.conftest import PROJECT
 
 
@@ -18,9 +11,16 @@ def text(url: str, markdown: str, *landmarks: str, has_main: bool = False) -> Pa
     return PageText(url, f"Title of {url}", markdown, landmarks, has_main)
 
 
+def find_repeated_blocks(pages: list[PageText]) -> RepeatedBlocks:
+    return survey_pages(pages).repeated
+
+
+def blocks_around(pages: list[PageText]) -> list[SiteBlock]:
+    return list(site_blocks(pages, survey_pages(pages)))
+
+
 def kept(pages: list[PageText]) -> list[str]:
-    subjects = {subject for page in pages for subject in subjects_of(page)}
-    return [block.markdown for block in collect_site_blocks(pages, find_repeated_blocks(pages), subjects)]
+    return [block.markdown for block in blocks_around(pages)]
 
 
 FRAMED = [text(f"/{name}", f"We use cookies.\n\n# {name}\n\nAbout {name}.\n\nMill Lane 7") for name in "abcd"]
@@ -113,7 +113,7 @@ class TestWhatTheAuthorMarked:
 
     def test_a_footer_is_kept_once_with_the_number_of_its_pages(self):
         pages = [text(f"/{number}", f"Own {number}", "Call 0800 4444", has_main=True) for number in range(5)]
-        [block] = collect_site_blocks(pages, RepeatedBlocks(), set())
+        [block] = blocks_around(pages)
         assert (block.markdown, block.url, block.page_count) == ("Call 0800 4444", "/0", 5)
 
     def test_a_menus_labels_that_are_titles_or_headings_are_said_already(self):
@@ -141,5 +141,23 @@ class TestWhatTheAuthorMarked:
 
     def test_the_lines_of_a_list_stay_together(self):
         pages = [text("/", "A", "Open:\n\n- Monday\n- Tuesday\n\nCall us", has_main=True)]
-        blocks = collect_site_blocks(pages, RepeatedBlocks(), set())
+        blocks = blocks_around(pages)
         assert join_blocks(blocks) == "Open:\n\n- Monday\n- Tuesday\n\nCall us"
+
+
+class TestSitesOfVeryManyBlocks:
+    def test_what_most_pages_say_is_counted_while_what_few_say_is_forgotten(self):
+        tally, menu = PageTally(), digest_of("menu")
+        once = [[digest_of(f"{page} {block}") for block in range(MAX_COUNTED // 4)] for page in range(20)]
+        for blocks in once:
+            tally.add((menu, *blocks))
+        assert sum(key in tally for blocks in once for key in blocks) < MAX_COUNTED
+        assert tally.most(20) == {menu}
+        assert 20 - sum(map(len, once)) // MAX_COUNTED <= tally[menu] <= 20
+
+    def test_all_that_single_pages_say_around_their_text_is_kept(self):
+        lines = [[f"- line {page} {line}" for line in range(MAX_COUNTED // 4)] for page in range(6)]
+        around = ["Call us\n\n" + "\n".join(own) for own in lines]
+        blocks = blocks_around([text(f"/{n}", "A", marked, has_main=True) for n, marked in enumerate(around)])
+        assert [block.markdown for block in blocks] == ["Call us", *(line for own in lines for line in own)]
+        assert blocks[0].page_count > 1 == blocks[1].page_count

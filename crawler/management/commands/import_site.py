@@ -234,8 +234,9 @@ def _change_lines(report: dict) -> list[str]:
     """Return a line each of what became of the pages and of their snippets; none where the import came to no end."""
     names = {"pages": "Files" if report["kind"] == Import.Kind.FILES else "Pages", "snippets": "Snippets"}
     return [
-        f"{names[what]}: {', '.join(f'{count:,} {name}' for name, count in counts.items())}"
-        for what, counts in report["changes"].items()
+        f"{words}: {', '.join(f'{count:,} {name}' for name, count in report['changes'][what].items())}"
+        for what, words in names.items()
+        if what in report["changes"]
     ]
 
 

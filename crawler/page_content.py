@@ -14,6 +14,7 @@ from crawler.fetch import FetchedPage
 from crawler.loss import loss_at_reading
 from crawler.models import TITLE_LENGTH
 from crawler.repeated import IMAGE, LINK_TARGET
+from crawler.same_text import same_text
 from crawler.select import select_content
 
 # The pages of a site are much alike and read again once an import: more effort saves little disk.
@@ -30,6 +31,7 @@ class PageContent:
 
     title: str
     markdown: str
+    url: str = ""
     kind: str = "html"
     source: bytes = b""
     landmarks: tuple[str, ...] = ()
@@ -54,8 +56,13 @@ class PageContent:
 
     @cached_property
     def content_hash(self) -> str:
-        """What is equal for two pages that show the same words; empty for a page without any."""
-        return hash_of_words(self.words)
+        """What is equal for two pages that say the same; empty for a page without words.
+
+        A title that was taken from the address, for want of another, does not count.
+        """
+        path = " ".join(unquote(urlsplit(self.url).path).split())
+        title = self.title if self.kind == "html" and self.title not in (path, self.url) else ""
+        return hash_of_words(f"{title} {same_text(self.markdown, self.url, self.canonical)}" if self.words else "")
 
     def made_ahead(self) -> "PageContent":
         """Return the content with all made that takes time: a transaction that stores it is short."""
@@ -73,6 +80,7 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
     return PageContent(
         title=content.title[:TITLE_LENGTH],
         markdown=markdown,
+        url=url,
         source=zlib.compress(html.encode("utf-8", "replace"), COMPRESSION_LEVEL),
         landmarks=landmarks,
         links=() if is_nofollow else content.links,
@@ -101,6 +109,7 @@ def read_fetched_document(fetched: FetchedPage) -> PageContent:
     return PageContent(
         title=(document.title or name)[:TITLE_LENGTH],
         markdown=document.markdown,
+        url=fetched.final_url,
         kind=fetched.kind,
         report={"warnings": list(document.warnings)},
     )

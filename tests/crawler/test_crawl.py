@@ -204,6 +204,24 @@ class TestWhichPages:
             assert stored(job, website) == ["/", "/list?from=news"]
             assert reasons(job, website, "same") == {"/list?part=down": "same text", "/list": "same text"}
 
+    def test_pages_with_the_same_words_and_another_title_or_link_are_pages_of_their_own(self, model):
+        def shop(city: str, link: str) -> str:
+            return f"<title>Our shop in {city}</title><main><p>Open from 9 to 17. <a href='{link}'>Write</a></p></main>"
+
+        paths = {
+            "/": page("Home", "/1", "/2", "/3", "/4", "/4?x=1"),
+            "/1": shop("Berlin", "/offers.pdf"),
+            "/2": shop("Munich", "/offers.pdf"),
+            "/3": shop("Munich", "/other.pdf"),
+            "/4": shop("Munich", "mailto:munich@ex.test"),
+        }
+        with Website(paths) as website:
+            assert stored(crawl(model, website), website) == ["/", "/1", "/2", "/3", "/4"]
+            website.paths["/4"] = shop("Munich", "mailto:office@ex.test")
+            job = crawl(model, website)
+        assert job.changes["pages"]["changed"] == 1
+        assert "office@ex.test" in "".join(texts(model).values())
+
     def test_of_pages_with_the_same_words_the_one_they_call_canonical_is_stored(self, model):
         same = page("The very same text").replace("<title>", '<link rel="canonical" href="/list"><title>')
         paths = {"/": page("Home", "/list?from=news", "/list?part=down"), "/list": same}

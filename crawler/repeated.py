@@ -95,20 +95,23 @@ class PageTally:
 
 @dataclass
 class Survey:
-    """What one pass over a site's pages has counted: blocks of their own texts, and of the parts that are marked."""
+    """What one pass over a site's pages has counted.
+
+    `own` are blocks of pages without a main part, `around_main` those that stand around a main part, `twice` those that
+    a page without one says in its text and in a part of the site; `parts` are what is kept for the site, lists by their
+    lines.
+    """
 
     own: PageTally = field(default_factory=PageTally)
     around_main: PageTally = field(default_factory=PageTally)
-    around_unmarked: PageTally = field(default_factory=PageTally)
     twice: PageTally = field(default_factory=PageTally)
+    parts: PageTally = field(default_factory=PageTally)
     subjects: set[bytes] = field(default_factory=set)
     repeated: RepeatedBlocks = NOTHING_REPEATED
 
     def page_count(self, key: bytes) -> int:
-        """Return on how many pages the block stands as the site's, as far as is known; on one at least."""
-        around = self.around_main[key] + self.around_unmarked[key]
-        own = self.own[key] - self.twice[key] if key in self.repeated.keys else 0
-        return max(around + own, 1)
+        """Return on how many pages at least the block stands as the site's."""
+        return max(self.parts[key], self.own[key] if key in self.repeated.keys else 0, 1)
 
 
 def survey_pages(pages: Iterable[PageText]) -> Survey:
@@ -120,7 +123,9 @@ def survey_pages(pages: Iterable[PageText]) -> Survey:
     survey = Survey()
     main_count = unmarked_count = 0
     for page in pages:
-        around = keys_around(page)
+        marked = [block for text in page.landmarks for block in blocks_of(text)]
+        around = keys_of(marked)
+        survey.parts.add(keys_of(part for block in marked for part in parts_of(block)))
         if len(survey.subjects) < MAX_SUBJECTS:
             survey.subjects |= subjects_of(page)
         if page.has_main:
@@ -130,16 +135,10 @@ def survey_pages(pages: Iterable[PageText]) -> Survey:
             unmarked_count += 1
             own = keys_of(blocks_of(page.markdown))
             survey.own.add(own)
-            survey.around_unmarked.add(around)
             survey.twice.add(own & around)
-    marked = {key for key in survey.around_main.most(main_count) if key not in survey.twice}
-    survey.repeated = RepeatedBlocks(frozenset(survey.own.most(unmarked_count) | marked))
+    marked_most = {key for key in survey.around_main.most(main_count) if key not in survey.twice}
+    survey.repeated = RepeatedBlocks(frozenset(survey.own.most(unmarked_count) | marked_most))
     return survey
-
-
-def keys_around(page: PageText) -> set[bytes]:
-    """Return what the parts that the author marked as the site's are compared by, lists whole and by their lines."""
-    return keys_of(part for text in page.landmarks for block in blocks_of(text) for part in wholes_and_parts_of(block))
 
 
 def keys_of(blocks: Iterable[str]) -> set[bytes]:
@@ -166,13 +165,6 @@ def subjects_of(page: PageText) -> set[bytes]:
 def parts_of(block: str) -> Iterator[str]:
     """Yield the lines of a list, or the block as it is."""
     yield from map(str.strip, block.splitlines() if LIST_LINE.match(block) else [dedent(block)])
-
-
-def wholes_and_parts_of(block: str) -> Iterator[str]:
-    """Yield the block, and of a list its lines as well."""
-    if LIST_LINE.match(block):
-        yield block
-    yield from parts_of(block)
 
 
 def blocks_of(markdown: str) -> list[str]:

@@ -16,7 +16,6 @@ from crawler.repeated import (
     keys_of,
     parts_of,
     plain_words_of,
-    wholes_and_parts_of,
     words_of,
 )
 
@@ -77,9 +76,8 @@ def site_blocks(
 
 def blocks_kept(texts: Iterable[str]) -> frozenset[bytes]:
     """Return what the blocks are compared by that the site's own snippets hold, lists whole and by their lines."""
-    return frozenset(
-        keys_of(part for text in texts for block in blocks_of(text) for part in wholes_and_parts_of(block))
-    )
+    blocks = (block for text in texts for block in blocks_of(text))
+    return frozenset(keys_of(part for block in blocks for part in (block, *parts_of(block))))
 
 
 def pieces_kept(texts: Iterable[str]) -> frozenset[bytes]:

@@ -90,6 +90,12 @@ class TestWhereOtherPagesMarkIt:
         contact = text("/contact", "# Contact\n\nMill Lane 7", "Mill Lane 7")
         assert "Mill Lane 7" in find_repeated_blocks([*marked, contact]).without(contact.markdown)
 
+    def test_a_link_that_a_longer_menu_holds_too_is_no_text_of_the_page(self):
+        link, menu = "- [Go to app](/app)", "- [Go to app](/app)\n- [Prices](/prices)"
+        marked = [text(f"/{name}", f"# {name}", link, menu, has_main=True) for name in "abc"]
+        start = text("/", f"{link}\n\nWelcome", menu)
+        assert find_repeated_blocks([*marked, start]).without(start.markdown) == "Welcome"
+
     def test_the_sample_sites_contact_page_keeps_its_own_text_alone(self):
         pages = []
         for file in sorted((PROJECT / "crawler" / "sample_site").rglob("*.html")):

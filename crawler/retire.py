@@ -68,6 +68,7 @@ def refuse_emptied(job: Import) -> None:
 
 
 def _refuse_one_for_all(job: Import) -> None:
+    _follow_to_the_end(job)
     known = job.pages.filter(url__in=known_uris(job)).exclude(state=State.FOUND).exclude(reason__in=NOT_ASKED)
     leads = Counter(known.filter(state=State.SAME).values_list("final_url", flat=True))
     leads.update(known.filter(reason=OUT_OF_SCOPE).values_list("report__leads_to", flat=True))
@@ -93,7 +94,6 @@ def move_pages(job: Import, lease: Lease) -> None:
     """Give the snippets of moved pages to the new addresses, where these have none: edits and vectors stay."""
     if job.kind in (Kind.FILES, Kind.STORED):
         return
-    _follow_to_the_end(job)
     read = job.pages.filter(state=State.READ).values("url")
     for page in job.pages.filter(HAS_MOVED, url__in=known_uris(job), final_url__in=read).defer(*TEXTS):
         with tenant_atomic():

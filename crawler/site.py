@@ -42,7 +42,10 @@ class SiteUnreachable(Exception):
 
 @dataclass(frozen=True)
 class SiteRules:
-    """What belongs to a crawl. `hosts` carry a port only where the site's address does; `path_prefix` ends in "/"."""
+    """What belongs to a crawl. `hosts` carry a port only where the site's address does; `path_prefix` ends in "/".
+
+    `former_hosts` are those that the site has left for good: their addresses stand for the same paths on its own.
+    """
 
     start_url: str
     hosts: frozenset[str]
@@ -50,6 +53,7 @@ class SiteRules:
     crawl_delay_seconds: float
     sitemap_urls: tuple[str, ...]
     robots: Robots
+    former_hosts: frozenset[str] = frozenset()
 
     def refusal(self, url: str) -> str | None:
         """Return why the address is not to be fetched, or None if it may be."""
@@ -65,7 +69,7 @@ class SiteRules:
         """Return the one way the crawl writes the address, with the site's own scheme and host; None if it is none."""
         address = normalise_url(url)
         parts = urlsplit(address or "")
-        if parts.netloc in self.hosts:
+        if parts.netloc in self.hosts | self.former_hosts:
             own = urlsplit(self.start_url)
             return parts._replace(scheme=own.scheme, netloc=own.netloc).geturl()
         return address
@@ -191,15 +195,18 @@ def _likely_schemes(rest: str) -> list[str]:
 def _read_rules_at(client: WebClient, url: str) -> SiteRules:
     """Return the rules of the site that the address leads to. Errors: FetchError, SiteUnreachable."""
     robots_of = robots_reader(client)
-    start_url = normalise_url(_find_start(client, url, robots_of))
+    found, is_for_good = _find_start(client, url, robots_of)
+    start_url = normalise_url(found)
     robots = robots_of(start_url)
+    hosts = _twins(urlsplit(start_url).netloc)
     rules = SiteRules(
         start_url=start_url,
-        hosts=_twins(urlsplit(start_url).netloc),
+        hosts=hosts,
         path_prefix=_path_prefix(url, start_url),
         crawl_delay_seconds=robots.crawl_delay_seconds,
         sitemap_urls=_listed_sitemaps(robots),
         robots=robots,
+        former_hosts=_twins(urlsplit(url).netloc) - hosts if is_for_good else frozenset(),
     )
     if _is_all_forbidden(rules):
         raise SiteUnreachable(
@@ -208,20 +215,24 @@ def _read_rules_at(client: WebClient, url: str) -> SiteRules:
     return rules
 
 
-def _find_start(client: WebClient, url: str, robots_of: Callable[[str], Robots]) -> str:
-    """Return the address where the redirects of the given one end; a page that robots.txt forbids is not asked."""
+def _find_start(client: WebClient, url: str, robots_of: Callable[[str], Robots]) -> tuple[str, bool]:
+    """Return the address where the redirects of the given one end, and whether they are meant for good.
+
+    A page that robots.txt forbids is not asked.
+    """
 
     def refuse(address: str) -> str | None:
         return None if robots_of(address).is_allowed(address) else DISALLOWED
 
     if refuse(url):
-        return url
+        return url, True
     try:
-        return client.fetch(url, refuse).final_url
+        page = client.fetch(url, refuse)
+        return page.final_url, page.is_for_good
     except FetchError as error:
         if error.reason != DISALLOWED:
             raise
-        return error.url
+        return error.url, error.is_for_good
 
 
 def _listed_sitemaps(robots: Robots) -> tuple[str, ...]:

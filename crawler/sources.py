@@ -6,6 +6,7 @@ Each leaves rows of pages that are read; making snippets of them is the same for
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from django.db.models import Max, QuerySet
@@ -15,7 +16,7 @@ from crawler.frontier import Frontier
 from crawler.models import Import, Page
 from crawler.page_pool import PagePool
 from crawler.pages import PageInHand, PageReader
-from crawler.site import ListRules, SiteRules, read_list_rules, read_site_rules
+from crawler.site import ListRules, SiteRules, SiteUnreachable, read_list_rules, read_site_rules
 from crawler.sitemap import read_sitemaps
 from models_app.jobs import Lease
 from models_app.models import MLModel, TrainingSnippet
@@ -24,10 +25,12 @@ from tenants.store import tenant_atomic
 
 State = Page.State
 Watch = Callable[[Import], None]
+Rules = TypeVar("Rules", SiteRules, ListRules)
 
 MAX_CRAWL_DELAY_SECONDS = 10.0
 # A site that has not answered so often in a row is not asked again: what was read until then is imported.
 MAX_SILENCES = 10
+STOPPED_ANSWERING = "The site stopped answering: pages that were found are left unread. Import it again later."
 BATCH = 20  # stored pages in memory at once: each may be some megabytes
 # What the page says of its making; what its snippets were is told anew.
 KEPT_OF_REPORTS = ("selected_by", "warnings", "language", "is_noindex", "is_nofollow", "rendered", "canonical", "loss")
@@ -36,7 +39,9 @@ KEPT_OF_REPORTS = ("selected_by", "warnings", "language", "is_noindex", "is_nofo
 def read_site(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Read every page of the site once: those that sitemaps list, that links lead to, that are known from before."""
     with WebClient(sleep=lease.wait) as client:
-        rules = read_site_rules(client, job.address)
+        rules = _rules_or_what_was_read(job, lambda: read_site_rules(client, job.address))
+        if rules is None:
+            return
         job.note_progress(start_url=rules.start_url, scope=urljoin(rules.start_url, rules.path_prefix))
         pause = pause_seconds(job, rules)
         frontier = Frontier(job, rules)
@@ -49,7 +54,7 @@ def read_site(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
             reader = PageReader(job, rules, frontier, client, lease, pool_at(pause, pool), renderer)
             is_silent = _read_pages(_site_pages(job, frontier), reader, pause, watch)
     if is_silent:
-        job.add_note("The site stopped answering: pages that were found are left unread. Import it again later.")
+        job.add_note(STOPPED_ANSWERING)
     elif job.pages.filter(state=State.FOUND).exists():
         job.add_note(f"The limit of {job.max_pages:,} pages was reached: pages that were found are left unread.")
 
@@ -57,7 +62,9 @@ def read_site(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
 def read_listed(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Read the single pages that the import names, and follow no link."""
     with WebClient(sleep=lease.wait) as client:
-        rules = read_list_rules(client, job.addresses, lease.check)
+        rules = _rules_or_what_was_read(job, lambda: read_list_rules(client, job.addresses, lease.check))
+        if rules is None:
+            return
         job.note_progress(start_url=rules.start_url)
         frontier = Frontier(job, rules)
         for problem in rules.problems:
@@ -68,6 +75,20 @@ def read_listed(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None
             reader = PageReader(job, rules, frontier, client, lease, pool_at(pause, pool), renderer)
             if _read_pages(_pages_twice(frontier), reader, pause, watch):
                 job.add_note("The site stopped answering: some pages are left unread. Import them again later.")
+
+
+def _rules_or_what_was_read(job: Import, read_rules: Callable[[], Rules]) -> Rules | None:
+    """Return the rules, or None where they cannot be had and the import has pages already: it goes on with these.
+
+    Errors: SiteUnreachable.
+    """
+    try:
+        return read_rules()
+    except SiteUnreachable as error:
+        if not job.pages.filter(state=State.READ).exists():
+            raise
+        job.add_note(STOPPED_ANSWERING if error.is_retryable else f"{error.message} Found pages are left unread.")
+        return None
 
 
 def copy_stored(job: Import, lease: Lease, watch: Watch) -> None:

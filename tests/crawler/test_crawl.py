@@ -785,6 +785,22 @@ class TestTakingUp:
         assert carry_on(job).state == State.DONE
         assert everything(model) == undisturbed
 
+    def test_an_import_that_is_taken_up_while_the_site_is_down_goes_on_with_what_was_read(self, model, website):
+        job = new_import(model, website.url("/"))
+
+        def die(job: Import) -> None:
+            if job.pages.filter(state="read").count() == 3:
+                raise Killed
+
+        with pytest.raises(Killed):
+            carry_on(job, die)
+        Import.objects.update(leased_until=timezone.now() - timedelta(seconds=1))
+        website.paths["/robots.txt"] = Answer("down", 503)
+        job = carry_on(job)
+        assert job.state == State.DONE
+        assert len(stored(job, website)) == 3
+        assert "The site stopped answering" in " ".join(job.notes)
+
 
 def test_q02_questions_are_logged_while_an_import_writes_thousands_of_snippets(acme_store, model):
     # Pages of many sections: the snippets of each are written in a single transaction.

@@ -187,6 +187,23 @@ class TestMoves:
         assert "Oats" in moved
         assert "Rye" not in moved
 
+    @pytest.mark.parametrize(("status", "is_moved"), [(301, True), (302, False)])
+    def test_a_site_that_moved_to_another_host_takes_its_snippets_along(self, model, website, status, is_moved):
+        website.paths["/"] = page("Home", "/a", "/b") + "<footer>Call 0800 4444</footer>"
+        crawl(model, website)
+        row = model.snippets.get(uri=website.url("/b"))
+        snippets.edit(row, row.prompt, "Bread costs 3 euros, on Sundays 2.", row.uri)
+        del website.paths["/a"]
+        new_paths = {"/": website.paths["/"], "/b": page("Bread costs 3 euros"), "/a": redirect("/mill", 301)}
+        with Website(new_paths | {"/mill": page("About the mill")}) as new:
+            website.paths |= {path: redirect(new.url(path), status) for path in ("/", "/a", "/b")}
+            for _ in range(2):
+                assert crawl(model, website).state == State.DONE
+            assert paths_taught(model, new) == ["/", "/b", "/mill"]
+        assert paths_taught(model, website) == ([] if is_moved else ["/", "/a", "/b"])
+        assert model.snippets.get(pk=row.pk).uri == (new if is_moved else website).url("/b")
+        assert model.snippets.filter(source="site").count() == 1 + (not is_moved)
+
     def test_where_the_new_address_has_snippets_already_the_old_ones_go(self, model, website):
         crawl(model, website)
         website.paths["/b"] = redirect("/a", 301)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
+from django.db.models import Q
+
 from crawler.decode import DOCUMENT_KINDS
 from crawler.documents import DocumentUnreadable
 from crawler.fetch import (
@@ -69,11 +71,15 @@ class ScriptRunner(Protocol):
 
 @dataclass(frozen=True)
 class PageInHand:
-    """A page that was asked for and not stored yet: what came, and the reading of its HTML, or why it did not come."""
+    """A page that was asked for and not stored yet: what came, and the reading of its HTML, or why it did not come.
+
+    `content` is what a document says that has not changed.
+    """
 
     page: Page
     fetched: FetchedPage | None = None
     reading: Task | None = None
+    content: PageContent | None = None
     failure: FetchError | None = None
 
 
@@ -101,6 +107,8 @@ class PageReader:
             fetched = self.client.fetch(page.url, self._refuse_hop, self._wanted, known)
         except FetchError as error:
             return PageInHand(page, failure=error)
+        if fetched.is_unchanged and earlier.kind != "html":
+            return PageInHand(page, replace(fetched, kind=earlier.kind), content=_document_as_before(earlier))
         if fetched.kind in READABLE_KINDS:
             return PageInHand(page, fetched)
         html = source_html(earlier.source) if fetched.is_unchanged else fetched.text
@@ -142,16 +150,17 @@ class PageReader:
         return Import.objects.filter(model=self.job.model_id, pk__lt=self.job.pk).exists()
 
     def _earlier(self, page: Page) -> Page | None:
-        """Return the newest earlier page of this address whose HTML is stored: the server may say it still stands.
+        """Return the newest earlier page of this address that is stored: the server may say that it still stands.
 
-        Of a page that was drawn it can only say so of the shell.
+        Of a page that was drawn it can only say so of the shell. What is stored of a document is its Markdown.
         """
         if not self._has_earlier:
             return None
+        kept = ~Q(source=b"") | Q(kind__in=self._wanted.kinds - {"html"}) & ~Q(markdown="")
         stored = Page.objects.filter(
-            job__model=self.job.model_id, job__lt=self.job.pk, url=page.url, state=State.DONE
-        ).exclude(source=b"")
-        newest = stored.order_by("-job_id").only("etag", "last_modified", "report").first()
+            kept, job__model=self.job.model_id, job__lt=self.job.pk, url=page.url, state=State.DONE
+        )
+        newest = stored.order_by("-job_id").only("etag", "last_modified", "report", "kind").first()
         return None if newest and newest.report.get("rendered") else newest
 
     @contextmanager
@@ -175,7 +184,7 @@ class PageReader:
         """Return what the page says. Errors: ContentMissing."""
         fetched = in_hand.fetched
         if in_hand.reading is None:
-            return _document(fetched)
+            return in_hand.content or _document(fetched)
         content = in_hand.reading.result()
         if content.needs_scripts and not content.is_login_wall:
             return self._drawn(fetched, content)
@@ -297,3 +306,13 @@ def _without_scripts(plain: PageContent, why: str) -> PageContent:
         return replace(plain, lack=f"{EMPTY_WITHOUT_SCRIPTS} {why}")
     plain.report["warnings"].append(f"{LITTLE_WITHOUT_SCRIPTS} {why}")
     return plain
+
+
+def _document_as_before(earlier: Page) -> PageContent:
+    return PageContent(
+        title=earlier.title,
+        markdown=earlier.markdown,
+        url=earlier.url,
+        kind=earlier.kind,
+        report={"warnings": earlier.report.get("warnings", [])},
+    )

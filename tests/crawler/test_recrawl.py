@@ -12,6 +12,7 @@ from crawler.page_snippets import UNCHANGED
 from models_app import snippets
 from models_app.models import MLModel, Retrieval
 from tests.crawler.test_crawl import carry_on, crawl, stored, texts
+from tests.fakes.documents import make_docx, word_paragraph
 from tests.fakes.openai_server import OpenAIServer, refusal
 from tests.fakes.website import Answer, Request, Website, page
 
@@ -63,6 +64,24 @@ class TestConditionalRequests:
         assert (kept.etag, kept.last_modified) == ('"1"', "Tue, 01 Dec 2026 10:00:00 GMT")
         assert zlib.decompress(kept.source).decode() == bread.html
         assert not first.pages.exclude(source=b"").exists()
+
+    def test_a_document_that_still_stands_is_read_from_what_is_stored(self, model, website):
+        body, answered = make_docx(word_paragraph("Rolls cost 1 euro")), []
+
+        def prices(request: Request) -> Answer:
+            answered.append(304 if request.headers.get("if-none-match") == '"1"' else 200)
+            return Answer(body if answered[-1] == 200 else "", answered[-1], None, headers={"ETag": '"1"'})
+
+        website.paths |= {"/": page("Home", "/prices.docx"), "/prices.docx": prices}
+        for _ in range(3):
+            job = crawl(model, website, imports_documents=True)
+        assert answered == [200, 304, 304]
+        document = job.pages.get(url=website.url("/prices.docx"))
+        assert (document.state, document.kind, document.change) == ("done", "docx", Page.Change.SAME)
+        assert "1 euro" in model.snippets.get(uri=document.url).completion
+        job = crawl(model, website)  # documents are not wanted any more
+        assert job.pages.get(url=document.url).reason == "not html: docx"
+        assert "1 euro" in model.snippets.get(uri=document.url).completion
 
     def test_a_new_version_is_read_anew(self, model, website):
         website.paths["/b"] = bread = Versioned(page("Bread costs 3 euros"), '"1"')

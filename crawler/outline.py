@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from html import escape
 
 from crawler.select import Content, select_content
+from crawler.tree import Tag
 
 _KEPT = frozenset(
     (
@@ -63,20 +64,35 @@ def outlined(html: str, url: str) -> str:
 
 def _marks(content: Content) -> dict[int, str]:
     """Return what is outlined, by the identity of the element; what is moved may lie within what is selected."""
-    return {id(tag): _SELECTED for tag in content.roots} | {id(tag): _MOVED for tag in content.landmarks}
+    moved = [tag for tag in content.landmarks if tag.position >= 0]
+    # The others are no elements of the page but hold some that stand around its landmarks.
+    moved += [tag for part in content.landmarks if part.position < 0 for tag in part.children if _has_text(tag)]
+    return {id(tag): _SELECTED for tag in content.roots} | {id(tag): _MOVED for tag in moved}
 
 
-def _written(top, marks: dict[int, str]) -> Iterator[str]:
-    """Yield the page's texts, and the elements that may stand, each with its end; no nesting is too deep."""
-    waiting: list[tuple[Iterator, str]] = [(iter((top,)), "")]
+def _has_text(tag: Tag) -> bool:
+    waiting = [tag]
     while waiting:
-        children, end = waiting[-1]
+        node = waiting.pop()
+        if isinstance(node, str):
+            if node.strip():
+                return True
+        elif node.name not in _GONE:
+            waiting.extend(node.contents)
+    return False
+
+
+def _written(top: Tag, marks: dict[int, str]) -> Iterator[str]:
+    """Yield the page's texts, and the elements that may stand, each with its end; no nesting is too deep."""
+    waiting: list[tuple[Iterator, str, str]] = [(iter((top,)), "", "")]
+    while waiting:
+        children, end, mark_around = waiting[-1]
         node = next(children, None)
         if node is None:
             waiting.pop()
             yield end
         elif isinstance(node, str):
-            yield escape(node)
+            yield escape(node) if mark_around or not node.strip() else _loose(node)
         elif node.name in _SIGNS:
             yield _SIGNS[node.name]
         elif node.name == "img":
@@ -85,7 +101,12 @@ def _written(top, marks: dict[int, str]) -> Iterator[str]:
             mark = marks.get(id(node), "")
             name = node.name if node.name in _KEPT else "div" if mark else "span"
             yield f"<{name}{_attributes(node)}{_class(mark)}>{_label(mark)}"
-            waiting.append((iter(node.contents), f"</{name}>"))
+            waiting.append((iter(node.contents), f"</{name}>", mark or mark_around))
+
+
+def _loose(text: str) -> str:
+    """Return a text that stands beside what is outlined: it is moved too."""
+    return f"<span{_class(_MOVED)}>{_label(_MOVED)}{escape(text)}</span>"
 
 
 def _attributes(tag) -> str:

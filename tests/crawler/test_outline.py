@@ -54,6 +54,14 @@ def test_what_is_selected_and_what_is_moved_is_outlined_and_labelled():
     assert "Nine watts" in words and "<title>Lamps</title>" in outlined(html, URL)
 
 
+def test_what_is_moved_and_stands_in_no_landmark_is_outlined_too():
+    cookies = "<div><p>We use cookies. <button>Accept</button></p></div><div><b></b></div>"
+    html = f"<title>Lamps</title>{cookies}Call 0800<div><p>Mill Lane</p></div><main><h1>Lamps</h1>Nine watts</main>"
+    document = Document(outlined(html, URL))
+    assert document.marked == ["div moved", "span moved", "div moved", "main selected"]
+    assert document.texts.count("Moved to the site’s own snippet") == 3
+
+
 def test_a_page_without_landmarks_is_selected_as_a_whole():
     assert Document(outlined("<p>Hello</p>", URL)).marked == ["div selected"]
 

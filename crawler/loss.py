@@ -37,6 +37,7 @@ _KINDS = {
     **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt"), "title"),
     "form": "form",
 }
+_INSIDE = ("", "code", "listing", "title", "form")
 _TITLE_ROLES = frozenset(("heading", "tablist"))
 # A sign that nobody sees stands where a link ended: the words of two neighbours do not run together.
 _LINK_END = "\u2060"
@@ -318,47 +319,45 @@ class _PageText:
         self.pieces: list[str] = []
         self.codes: list[str] = []
         self.cells: list[str] = []
-        self._inside: Counter[str] = Counter()
+        self._inside = dict.fromkeys(_INSIDE, 0)
         top = content.roots[0]
         while top.parent is not None:
             top = top.parent
         self._read(top)
 
     def _read(self, top) -> None:
-        waiting: list[tuple[Iterator, object, int]] = [(iter(top.contents), top, 0)]
+        waiting: list[tuple[Iterator, object, str, int]] = [(iter(top.contents), top, "", 0)]
+        pieces, inside = self.pieces, self._inside
         while waiting:
-            children, tag, start = waiting[-1]
+            children, tag, kind, start = waiting[-1]
             for node in children:
                 if isinstance(node, str):
-                    self.pieces.append(node if self._inside["listing"] else node.replace("\n", " "))
-                elif self._is_seen(node):
-                    waiting.append((iter(node.contents), node, len(self.pieces)))
-                    self._begin(node)
+                    pieces.append(node if inside["listing"] else node.replace("\n", " "))
+                elif node.name not in _UNSEEN and (node.name != "button" or self._is_seen_button(node)):
+                    kind = _KINDS.get(node.name) or ("title" if node.get("role") in _TITLE_ROLES else "")
+                    waiting.append((iter(node.contents), node, kind, len(pieces)))
+                    self._begin(node.name)
+                    inside[kind] += 1
                     break
             else:
                 waiting.pop()
-                self._end(tag, start)
+                inside[kind] -= 1
+                self._end(tag.name, start)
 
-    def _is_seen(self, tag) -> bool:
-        """Return whether the reader sees the element's text: scripts, styles and form machinery are no text."""
-        if tag.name != "button" or self._inside["title"]:
-            return tag.name not in _UNSEEN
+    def _is_seen_button(self, tag) -> bool:
+        """Return whether the reader sees the button's text: form machinery is no text."""
+        if self._inside["title"]:
+            return True
         is_forms = self._inside["form"] or tag.get("form", None) is not None
         return not is_forms or any(tag.get(name, None) is not None for name in ("aria-expanded", "aria-controls"))
 
-    def _begin(self, tag) -> None:
-        name = tag.name
+    def _begin(self, name: str) -> None:
         if name not in _INLINE:
             self.pieces.append(" " if name in _SPACED else "\n")
         elif name == "a" and self.pieces and self.pieces[-1] == _LINK_END:
             self.pieces.append(" ")
-        if kind := _KINDS.get(name) or ("title" if tag.get("role") in _TITLE_ROLES else ""):
-            self._inside[kind] += 1
 
-    def _end(self, tag, start: int) -> None:
-        name = tag.name
-        if kind := _KINDS.get(name) or ("title" if tag.get("role") in _TITLE_ROLES else ""):
-            self._inside[kind] -= 1
+    def _end(self, name: str, start: int) -> None:
         if name in _CODE and not self._inside["listing"] and not self._inside["code"]:
             self.codes.append("".join(self.pieces[start:]))
         elif name in _CELLS:

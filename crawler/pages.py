@@ -87,6 +87,8 @@ class PageInHand:
 class PageReader:
     """What reading a page of an import takes. Without a renderer, pages that scripts draw are reported.
 
+    The `start_page` is here already, and not asked for again.
+
     Several pages may be in hand, their HTML being read by the pool; they are stored in the order they were asked for.
     """
 
@@ -97,6 +99,7 @@ class PageReader:
     lease: Lease
     pool: PagePool
     renderer: ScriptRunner | None = None
+    start_page: FetchedPage | None = None
 
     def fetch(self, page: Page) -> PageInHand:
         """Return the page as it came, its HTML on its way to be selected and converted; `finish` stores it."""
@@ -104,7 +107,9 @@ class PageReader:
         earlier = self._earlier(page)
         known = Known(earlier.etag, earlier.last_modified) if earlier else NOTHING_KNOWN
         try:
-            fetched = self.client.fetch(page.url, self._refuse_hop, self._wanted, known)
+            fetched = self._start_page_at(page.url) or self.client.fetch(
+                page.url, self._refuse_hop, self._wanted, known
+            )
         except FetchError as error:
             return PageInHand(page, failure=error)
         if fetched.is_unchanged and earlier.kind != "html":
@@ -115,6 +120,10 @@ class PageReader:
         reading = self._start_reading(html, fetched)
         # The HTML is the reading's now: pages in hand are not kept twice.
         return PageInHand(page, replace(fetched, text="", body=b""), reading)
+
+    def _start_page_at(self, url: str) -> FetchedPage | None:
+        is_start = self.start_page and self.rules.address_of(self.start_page.final_url) == url
+        return self.start_page if is_start else None
 
     def finish(self, in_hand: PageInHand) -> str:
         """Store what the page says, its links and its state; returns why it was not had, or ""."""

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin, urlsplit
 
-from crawler.fetch import FetchError, WebClient
+from crawler.fetch import FetchedPage, FetchError, WebClient
 from crawler.page_urls import normalise_url
 from crawler.robots import ROBOTS_UNREACHABLE, Robots, robots_reader
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
@@ -45,6 +45,7 @@ class SiteRules:
     """What belongs to a crawl. `hosts` carry a port only where the site's address does; `path_prefix` ends in "/".
 
     `former_hosts` are those that the site has left for good: their addresses stand for the same paths on its own.
+    `start_page` is the page at the start, which was had to find it; None where robots.txt forbids it.
     """
 
     start_url: str
@@ -54,6 +55,7 @@ class SiteRules:
     sitemap_urls: tuple[str, ...]
     robots: Robots
     former_hosts: frozenset[str] = frozenset()
+    start_page: FetchedPage | None = field(default=None, compare=False, repr=False)
 
     def refusal(self, url: str) -> str | None:
         """Return why the address is not to be fetched, or None if it may be."""
@@ -195,7 +197,7 @@ def _likely_schemes(rest: str) -> list[str]:
 def _read_rules_at(client: WebClient, url: str) -> SiteRules:
     """Return the rules of the site that the address leads to. Errors: FetchError, SiteUnreachable."""
     robots_of = robots_reader(client)
-    found, is_for_good = _find_start(client, url, robots_of)
+    found, is_for_good, start_page = _find_start(client, url, robots_of)
     start_url = normalise_url(found)
     robots = robots_of(start_url)
     hosts = _twins(urlsplit(start_url).netloc)
@@ -207,6 +209,7 @@ def _read_rules_at(client: WebClient, url: str) -> SiteRules:
         sitemap_urls=_listed_sitemaps(robots),
         robots=robots,
         former_hosts=_twins(urlsplit(url).netloc) - hosts if is_for_good else frozenset(),
+        start_page=start_page,
     )
     if _is_all_forbidden(rules):
         raise SiteUnreachable(
@@ -215,8 +218,10 @@ def _read_rules_at(client: WebClient, url: str) -> SiteRules:
     return rules
 
 
-def _find_start(client: WebClient, url: str, robots_of: Callable[[str], Robots]) -> tuple[str, bool]:
-    """Return the address where the redirects of the given one end, and whether they are meant for good.
+def _find_start(
+    client: WebClient, url: str, robots_of: Callable[[str], Robots]
+) -> tuple[str, bool, FetchedPage | None]:
+    """Return the address where the redirects of the given one end, whether they are meant for good, and the page there.
 
     A page that robots.txt forbids is not asked.
     """
@@ -225,14 +230,14 @@ def _find_start(client: WebClient, url: str, robots_of: Callable[[str], Robots])
         return None if robots_of(address).is_allowed(address) else DISALLOWED
 
     if refuse(url):
-        return url, True
+        return url, True, None
     try:
         page = client.fetch(url, refuse)
-        return page.final_url, page.is_for_good
+        return page.final_url, page.is_for_good, replace(page, url=page.final_url, redirects=(), is_for_good=True)
     except FetchError as error:
         if error.reason != DISALLOWED:
             raise
-        return error.url, error.is_for_good
+        return error.url, error.is_for_good, None
 
 
 def _listed_sitemaps(robots: Robots) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ def read_site(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
         for problem in problems:
             job.add_note(problem)
         with _renderer(job, client, rules) as renderer:
-            reader = PageReader(job, rules, frontier, client, lease, pool_at(pause, pool), renderer)
+            pool = pool_at(pause, pool)
+            reader = PageReader(job, rules, frontier, client, lease, pool, renderer, rules.start_page)
             is_silent = _read_pages(_site_pages(job, frontier), reader, pause, watch)
     if is_silent:
         job.add_note(STOPPED_ANSWERING)

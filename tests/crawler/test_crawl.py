@@ -86,7 +86,7 @@ class TestWhichPages:
             website.paths["/hidden"] = page("Only in the sitemap")
             job = crawl(model, website)
             assert stored(job, website) == ["/", "/a", "/b", "/hidden"]
-            assert [website.asked(path) for path in ("/a", "/b", "/hidden")] == [1, 1, 1]
+            assert [website.asked(path) for path in ("/", "/a", "/b", "/hidden")] == [1, 1, 1, 1]
         assert job.state == State.DONE
         assert job.message == "4 pages imported. The model has 4 snippets."
         assert len(texts(model)) == 4

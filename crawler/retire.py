@@ -127,9 +127,11 @@ def gone_pages(job: Import) -> list[tuple[QuerySet[Page], str]]:
     gone = [(job.pages.filter(state=State.FAILED, report__is_gone=True), "are not on the site any more")]
     if job.kind == Kind.SITE:
         stored = job.pages.filter(state__in=(State.READ, State.DONE)).values("url")
+        moved = job.pages.filter(HAS_MOVED, final_url__in=stored)
         is_own = Q(report__leads_to__isnull=True) | Q(report__is_for_good=True)
         gone += [
-            (job.pages.filter(HAS_MOVED, final_url__in=stored), "have moved, or say what another page says"),
+            (moved.exclude(reason=SAME_TEXT), "have moved to another page of the site"),
+            (moved.filter(reason=SAME_TEXT), "say what another page of the site says"),
             (
                 job.pages.filter(reason=OUT_OF_SCOPE, report__is_for_good=True),
                 "have moved out of what is imported",

@@ -209,5 +209,5 @@ class TestMoves:
         website.paths["/b"] = redirect("/a", 301)
         job = crawl(model, website)
         assert paths_taught(model, website) == ["/", "/a"]
-        assert "have moved, or say what another page says: 1." in " ".join(job.notes)
+        assert job.notes == ["Pages that have moved to another page of the site: 1. Their snippets were removed."]
         assert stored(job, website) == ["/", "/a"]

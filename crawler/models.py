@@ -160,7 +160,7 @@ class Page(models.Model):
     word_count = models.PositiveIntegerField(default=0, help_text="Words of its own text.")
     markdown = models.TextField(blank=True)
     landmarks = models.JSONField(default=list, help_text="Markdown of what the author marked as not the page's own.")
-    content_hash = models.CharField(max_length=64, blank=True, help_text="Of the words it shows.")
+    content_hash = models.CharField(max_length=64, blank=True, help_text="Of its title, words and link targets.")
     split_hash = models.CharField(max_length=64, blank=True, help_text="Of all that its snippets were made from.")
     snippet_count = models.PositiveIntegerField(default=0, help_text="Of a failed page: its old snippets still stand.")
     plan = models.JSONField(default=list, help_text="How the LLM sorted its parts: titles, and hashes of the parts.")

@@ -83,6 +83,27 @@ def test_what_the_owner_edited_survives_also_when_its_section_is_gone(support):
     assert (row.prompt, row.conflict) == ("Lamp", TrainingSnippet.Conflict.GONE)
 
 
+def test_a_page_that_moves_takes_its_rows_along_and_what_was_deleted_of_it_stays_away(support):
+    new = URL + "/new"
+    snippets.replace_page_snippets(support, URL, [LAMP, CHAIR])
+    lamp, chair = support.snippets.order_by("position")
+    snippets.edit(lamp, "Lamp", "Sold out.", URL)
+    snippets.delete(support, [chair.pk])
+    by_hand = snippets.add(support, "By hand", "Written.", uri=URL)
+    assert snippets.move_page(support, URL, new) == 1
+    snippets.replace_page_snippets(support, new, [LAMP, CHAIR])
+    assert [(row.pk, row.completion) for row in support.snippets.filter(uri=new)] == [(lamp.pk, "Sold out.")]
+    assert support.snippets.get(uri=URL).pk == by_hand.pk
+    assert index.check_model(support.pk) == []
+
+
+def test_a_page_moves_to_no_address_that_has_snippets_already(support):
+    snippets.replace_page_snippets(support, URL, [LAMP])
+    snippets.replace_page_snippets(support, URL + "/new", [CHAIR])
+    assert snippets.move_page(support, URL, URL + "/new") == 0
+    assert support.snippets.get(uri=URL).prompt == "Lamp"
+
+
 def test_another_pages_and_hand_written_snippets_are_left_alone(support):
     snippets.add(support, "By hand", "Written.", uri=URL)
     snippets.replace_page_snippets(support, URL + "/other", [SHELF])

@@ -17,7 +17,8 @@ or write to ann@acme.example; see <a href="https://acme.example/fees?x=1">our li
 <code>acme --pay</code>.</p>
 <form><button>Send</button><select><option>Norway</option></select></form>
 <table><tr><th>City</th><th>Fee</th></tr><tr><td>Oslo</td><td>4.50</td></tr></table>
-<pre>x = 1\n  * 2 | 3</pre><p>10<sup>6</sup> of them on the 1<sup>st</sup>, co\xadoperation.</p><script>var lost = 99;</script></main>
+<pre>x = 1\n  * 2 | 3</pre><p>10<sup>6</sup> of them on the 1<sup>st</sup>, co\xadoperation.</p>
+<script>var lost = 99;</script></main>
 <footer>© 2026 Acme</footer></body>"""
 
 

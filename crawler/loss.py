@@ -146,6 +146,9 @@ def loss_at_splitting(loss: dict, selected: str, kept: str, texts: Iterable[str]
     may be of an earlier splitting, as that is kept with it; it is empty for what was no HTML.
     """
     reading = loss.get("at_reading") or loss or {"selected": _count_shown(selected).measure}
+    texts = list(texts)
+    if kept == selected and "\n\n".join(texts) == kept.strip():  # the page to the letter: there is nothing to count
+        return reading | {"snippets": reading["selected"], "at_reading": reading}
     before, snippets = count_markdown(kept), count_markdown("\n\n".join(texts))
     whole = loss_between(before, snippets).added_to(reading) | {"snippets": snippets.measure, "at_reading": reading}
     if kept != selected:

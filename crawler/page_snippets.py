@@ -25,7 +25,8 @@ from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
 from models_app.page_parts import PART, replace_in_parts
 from models_app.sections import Section
-from models_app.snippets import Replaced, known_hashes, replace_page_snippets
+from models_app.snippets import Replaced, add_page_snippets, replace_page_snippets
+from models_app.standing import known_hashes, known_pages
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
 
@@ -95,7 +96,7 @@ class SnippetMaker:
             self._plan_of(last),
             page.markdown,
             page.report.get("loss"),
-            known_hashes(self.job.model, page.url, page.snippet_source) if self.has_earlier else frozenset(),
+            known_hashes(self.job.model, page.url, page.snippet_source) if self._is_known(page) else frozenset(),
         )
         splitting = None if self.llm.splitter else pool.submit(sections_of, asked)
         return SplitInHand(page, split_hash, last, asked, splitting)
@@ -114,7 +115,8 @@ class SnippetMaker:
         before = self._approach(in_hand, made.sections, vectors)
         with tenant_atomic():
             self.lease.check()
-            last = replace_page_snippets(self.job.model, page.url, made.sections, page.snippet_source)
+            write = replace_page_snippets if self._is_known(page) else add_page_snippets
+            last = write(self.job.model, page.url, made.sections, page.snippet_source)
             replaced = last.after(before)
             store_vectors(self.job.model, page.url, vectors)
             page.report["snippets"] = {name: getattr(replaced, name) for name in NO_CHANGE}
@@ -211,6 +213,14 @@ class SnippetMaker:
         Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
         if self.has_earlier:
             _earlier(page).update(markdown="", landmarks=[], source=b"")
+
+    def _is_known(self, page: Page) -> bool:
+        return page.url in self._known_pages
+
+    @cached_property
+    def _known_pages(self) -> set[str]:
+        """The pages that have snippets as the making begins: nothing of the others need be looked for."""
+        return known_pages(self.job.model)
 
     @cached_property
     def has_earlier(self) -> bool:

@@ -43,8 +43,14 @@ class PageSections:
 def sections_of(page: PageToSplit, splitter: Splitter | None = None) -> PageSections:
     """Return the page's sections with all made that takes time."""
     threshold = page.threshold - (count_tokens(page.citation) if page.citation else 0)
-    split = split_page(page.markdown, page.title, threshold, splitter, page.plan)
+    split = split_page(page.markdown, page.title, threshold, splitter, page.plan, facts=_known_facts(page))
     texts = [draft.completion for draft in split.drafts]
     loss = loss_at_splitting(page.loss or {}, page.selected, page.markdown, texts)
     drafts = [replace(draft, completion=draft.completion + page.citation) for draft in split.drafts]
     return PageSections(made_ahead(drafts, page.known), replace(split, drafts=()), loss)
+
+
+def _known_facts(page: PageToSplit) -> int | None:
+    """Return how many facts were counted in the page's text when it was read, unless some of it is left out here."""
+    counted = (page.loss or {}).get("selected")
+    return counted["facts"] if counted and page.markdown == page.selected else None

@@ -20,7 +20,8 @@ from crawler.titles import bare_site_name, find_site_name, without_site_name
 from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
 from models_app.sections import Section
-from models_app.snippets import Replaced, known_hashes, replace_page_snippets, retire_pages
+from models_app.snippets import Replaced, replace_page_snippets, retire_pages
+from models_app.standing import known_hashes
 from tenants.store import tenant_atomic
 
 Source = TrainingSnippet.Source

@@ -52,6 +52,7 @@ class _Page:
     limit: int
     plan: Sequence[dict]
     talk: Talk | None
+    facts: int | None
 
     def fits(self, title: str) -> bool:
         return fits_tokens(f"{title}\n\n{self.markdown}", self.limit)
@@ -69,24 +70,31 @@ class _Page:
             method,
             report,
             list(plan),
-            asdict(check_pieces(self.markdown, self.title, pieces)),
+            asdict(check_pieces(self.markdown, self.title, pieces, self.facts)),
             asdict(self.talk.usage) if self.talk else {},
             has_llm_failed,
         )
 
 
 def split_page(
-    markdown: str, title: str, threshold_tokens: int, splitter: Splitter | None = None, plan: Sequence[dict] = ()
+    markdown: str,
+    title: str,
+    threshold_tokens: int,
+    splitter: Splitter | None = None,
+    plan: Sequence[dict] = (),
+    *,
+    facts: int | None = None,
 ) -> Split:
     """Return the page as snippets of at most `threshold_tokens` each, title included; an empty page gives none.
 
     Whatever the LLM behind `splitter` does, the page is split, by its headings where it gave nothing usable. `plan` is
-    that of the page's last split: what did not change since is not asked about again.
+    that of the page's last split: what did not change since is not asked about again. `facts` is how many facts the
+    Markdown holds, if that is known.
     """
     markdown = markdown.strip()
     if not markdown:
         return Split((), ONE, "The page has no text.")
-    page = _Page(markdown, title, threshold_tokens, plan, Talk(splitter) if splitter else None)
+    page = _Page(markdown, title, threshold_tokens, plan, Talk(splitter) if splitter else None, facts)
     if page.fits(title):
         return _leave_whole(page)
     if page.talk is None:

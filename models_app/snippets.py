@@ -24,6 +24,7 @@ from models_app.sections import (
     page_texts,
     sections_of,
 )
+from models_app.standing import known_hashes
 from tenants.models import Tenant
 from tenants.store import active_store, tenant_atomic
 
@@ -192,9 +193,10 @@ def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: 
     return made_ahead(drafts, known_hashes(model, uri, source))
 
 
-def known_hashes(model: MLModel, uri: str, source: str = Source.CRAWL) -> frozenset[str]:
-    """Return what the texts are recognised by that the page's snippets were made of."""
-    return frozenset(model.snippets.filter(uri=uri, source=source).order_by().values_list("source_hash", flat=True))
+def add_page_snippets(model: MLModel, uri: str, sections: Sequence[Section], source: str = Source.CRAWL) -> Replaced:
+    """Add the snippets of a page that has none, in one transaction; raises SnippetQuotaReached."""
+    with tenant_atomic():
+        return follow_matching(model, uri, Matching(list(sections), []), source)
 
 
 def replace_page_snippets(

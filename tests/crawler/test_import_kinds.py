@@ -18,7 +18,7 @@ from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
 from crawler.render import is_available
 from crawler.site import SiteUnreachable
-from models_app.models import MLModel, Retrieval
+from models_app.models import MLModel
 from tests.conftest import needs
 from tests.crawler.test_crawl import Killed, carry_on, crawl, reasons, stored, texts
 from tests.fakes.documents import make_docx, word_paragraph
@@ -30,13 +30,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 State, Kind = Import.State, Import.Kind
 FOOT = "<footer>Call 0800 4444</footer>"
 LARGE = "".join(f"<h2>Part {part}</h2><p>{f'word{part} ' * 200}</p>" for part in range(6))
-
-
-@pytest.fixture
-def model(support) -> MLModel:
-    support.retrieval = Retrieval.KEYWORD
-    support.save()
-    return support
 
 
 @pytest.fixture

@@ -23,13 +23,6 @@ State = Import.State
 
 
 @pytest.fixture
-def model(support) -> MLModel:
-    support.retrieval = Retrieval.KEYWORD
-    support.save()
-    return support
-
-
-@pytest.fixture
 def website():
     paths = {"/": page("Home", "/a", "/b"), "/a": page("About the mill"), "/b": page("Bread costs 3 euros")}
     with Website(paths) as website:

@@ -4,7 +4,7 @@ import pytest
 
 from crawler.models import Import
 from models_app import snippets
-from models_app.models import MLModel, Retrieval
+from models_app.models import MLModel
 from tests.crawler.test_crawl import crawl, stored, texts
 from tests.fakes.documents import make_docx, word_paragraph
 from tests.fakes.website import Answer, Website, page, redirect
@@ -13,13 +13,6 @@ from tests.fakes.website import Answer, Website, page, redirect
 pytestmark = pytest.mark.django_db(transaction=True)
 
 State = Import.State
-
-
-@pytest.fixture
-def model(support) -> MLModel:
-    support.retrieval = Retrieval.KEYWORD
-    support.save()
-    return support
 
 
 @pytest.fixture

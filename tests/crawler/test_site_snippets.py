@@ -8,7 +8,7 @@ from django.utils import timezone
 from crawler.crawl import new_import, start_split
 from crawler.models import Import
 from models_app import snippets
-from models_app.models import MLModel, Retrieval
+from models_app.models import MLModel
 from tests.crawler.test_crawl import Killed, carry_on, crawl
 from tests.fakes.website import Answer, Website, page
 
@@ -18,13 +18,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOTLINE = "<footer>Emergency hotline of the harbour: 0800 777 4242</footer>"
 FOOT = "<footer>Mill Lane 7</footer>"
 NOTHING = dict.fromkeys(("added", "changed", "removed", "conflicts"), 0)
-
-
-@pytest.fixture
-def model(support) -> MLModel:
-    support.retrieval = Retrieval.KEYWORD
-    support.save()
-    return support
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Keeps what a site says around its pages, once for the site: its own snippets, and what they say no more.
 
-What several pages say stands under the address where the site starts, what a single one says under that page's.
+What several pages say, or one in but a few words, stands under the address where the site starts; what else a single
+one says stands under that page's.
 """
 
 from collections import Counter
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 from crawler.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.page_split import PageToSplit, sections_of
-from crawler.repeated import NOTHING_REPEATED, RepeatedBlocks, survey_pages
+from crawler.repeated import NOTHING_REPEATED, RepeatedBlocks, survey_pages, words_of
 from crawler.site_blocks import SiteBlock, blocks_kept, join_blocks, lines_kept, pieces_kept, site_blocks
 from crawler.site_pages import Site, bare, page_texts
 from crawler.titles import bare_site_name, find_site_name, without_site_name
@@ -28,6 +29,9 @@ Source = TrainingSnippet.Source
 
 BATCH = 500
 SHOWN_CHARACTERS = 60
+# Of what one page alone says around its text, for a snippet of its own: a label such as "Your message" lies near any
+# short question, and then comes before what answers it.
+FEWEST_WORDS = 8
 MOST_SHOWN = 3
 MOST_REMOVED = 1_000  # blocks whose words are remembered until it is known that the site says them nowhere
 SOURCE_LINE = "\n\nSource: "
@@ -86,7 +90,9 @@ class SiteSnippets:
             own = []
             for block in found:
                 (shared if self._is_shared(block) else own).append(block)
-            if own:
+            if self.site.start_url and sum(len(words_of(block.markdown).split()) for block in own) < FEWEST_WORDS:
+                shared += own
+            elif own:
                 self._replace(url, own)
                 own_count += len(own)
         if self.site.start_url:

@@ -16,9 +16,9 @@ from crawler.page_pool import PagePool
 from crawler.page_snippets import SnippetMaker, SplitInHand, pages_to_split
 from crawler.retire import move_pages, refuse_emptied, retire_gone_pages
 from crawler.same_site import imports_of_site, options_of_site
-from crawler.site import SiteUnreachable, start_candidates
 from crawler.sources import Watch, copy_stored, read_listed, read_site, stored_pages
 from crawler.upload import pages_of_upload
+from crawler.web.site import SiteUnreachable, start_candidates
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease
 from models_app.models import MLModel

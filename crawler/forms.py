@@ -4,10 +4,10 @@ from django import forms
 from django.conf import settings
 from django.core.exceptions import ValidationError
 
-from crawler import render
 from crawler.models import URL_LENGTH, Import
-from crawler.path_patterns import PatternError, parse_patterns
-from crawler.site import SiteUnreachable, start_candidates
+from crawler.web import render
+from crawler.web.path_patterns import PatternError, parse_patterns
+from crawler.web.site import SiteUnreachable, start_candidates
 from tenants.addresses import crawler_policy
 
 LONGEST_DELAY_SECONDS = 60

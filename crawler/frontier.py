@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 from django.db.models import QuerySet
 
 from crawler.models import URL_LENGTH, Import, Page
-from crawler.page_urls import has_repeating_path
-from crawler.path_patterns import NOT_INCLUDED, PathPatterns
-from crawler.site import OUT_OF_SCOPE, ListRules, SiteRules
-from crawler.traps import TRAPS, trap_in
+from crawler.web.page_urls import has_repeating_path
+from crawler.web.path_patterns import NOT_INCLUDED, PathPatterns
+from crawler.web.site import OUT_OF_SCOPE, ListRules, SiteRules
+from crawler.web.traps import TRAPS, trap_in
 
 State = Page.State
 

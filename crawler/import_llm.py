@@ -4,7 +4,7 @@ from django.conf import settings
 
 from crawler.models import Import
 from crawler.split import Split
-from crawler.splitter import Splitter, SplitterRefused
+from crawler.split.splitter import Splitter, SplitterRefused
 from models_app.jobs import Lease
 from models_app.llm import JSON_DEADLINE_ANSWERS, LLMError, Provider, Usage, complete_json, splitter_provider
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from crawler.select import Content
+from crawler.markup.select import Content
 
 MOST_LOST_SHOWN = 20
 LONGEST_SHOWN_CHARACTERS = 200

@@ -8,14 +8,14 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from crawler.convert import landmark_markdown, to_markdown
-from crawler.documents import read_document
-from crawler.fetch import FetchedPage
+from crawler.documents.reader import read_document
 from crawler.loss import loss_at_reading
+from crawler.markup.convert import landmark_markdown, to_markdown
+from crawler.markup.select import select_content
 from crawler.models import TITLE_LENGTH
 from crawler.repeated import IMAGE, LINK_TARGET
 from crawler.same_text import same_text
-from crawler.select import select_content
+from crawler.web.fetch import FetchedPage
 
 # The pages of a site are much alike and read again once an import: more effort saves little disk.
 COMPRESSION_LEVEL = 3

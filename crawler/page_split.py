@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from crawler.loss import loss_at_splitting
 from crawler.split import Split, split_page
-from crawler.splitter import Splitter
+from crawler.split.splitter import Splitter
 from models_app.sections import Section, made_ahead
 from models_app.tokens import count_tokens
 

@@ -14,8 +14,8 @@ from django.views.decorators.clickjacking import xframe_options_sameorigin
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import replace_url
 
+from crawler.markup.outline import outlined
 from crawler.models import Import, Page
-from crawler.outline import outlined
 from crawler.overview import EXAMPLES_SHOWN, Trouble, nearly_empty_of, shells_of, site_overview
 from crawler.views import PAGE_SIZE, import_or_404, job_context
 from models_app.dropped import dropped_count, forget_dropped

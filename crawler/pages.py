@@ -13,9 +13,13 @@ from typing import Protocol
 
 from django.db.models import Q
 
-from crawler.decode import DOCUMENT_KINDS
-from crawler.documents import DocumentUnreadable
-from crawler.fetch import (
+from crawler.documents.reader import DocumentUnreadable
+from crawler.frontier import READ_STATES, Frontier
+from crawler.models import Import, Page
+from crawler.page_content import PageContent, read_fetched_document, read_html, source_html
+from crawler.page_pool import PagePool, Task
+from crawler.web.decode import DOCUMENT_KINDS
+from crawler.web.fetch import (
     LOGIN_REQUIRED,
     NOTHING_KNOWN,
     PAGE,
@@ -26,13 +30,9 @@ from crawler.fetch import (
     Wanted,
     WebClient,
 )
-from crawler.frontier import READ_STATES, Frontier
-from crawler.models import Import, Page
-from crawler.page_content import PageContent, read_fetched_document, read_html, source_html
-from crawler.page_pool import PagePool, Task
-from crawler.path_patterns import EXCLUDED, NOT_INCLUDED
-from crawler.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, ListRules, SiteRules
-from crawler.sitemap import ALREADY_READ
+from crawler.web.path_patterns import EXCLUDED, NOT_INCLUDED
+from crawler.web.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, ListRules, SiteRules
+from crawler.web.sitemap import ALREADY_READ
 from models_app.jobs import Lease
 from tenants.store import tenant_atomic
 
@@ -203,7 +203,7 @@ class PageReader:
         """Return what the page says once its scripts have run, or without them where that is more."""
         if not self.job.renders_scripts:
             return _without_scripts(plain, DRAW_IT)
-        from crawler.render import RenderError
+        from crawler.web.render import RenderError
 
         try:
             html = self.renderer.render(fetched.final_url, self.rules.refusal)

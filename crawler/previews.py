@@ -13,7 +13,7 @@ from django.conf import settings
 from django.template.defaultfilters import filesizeformat
 
 from crawler.crawl import start_import
-from crawler.documents import DocumentUnreadable, ReadingTooSlow, kind_of, read_document
+from crawler.documents.reader import DocumentUnreadable, ReadingTooSlow, kind_of, read_document
 from crawler.models import Import, Upload
 from crawler.split import split_page
 from crawler.upload import forget_stale_uploads

@@ -11,9 +11,9 @@ from django.db.models import Q, QuerySet
 from crawler.frontier import NOT_ASKED, WRITTEN_OTHERWISE
 from crawler.models import Import, Page
 from crawler.pages import OTHER_KIND, READABLE_KINDS, REDIRECTS, SAME_TEXT
-from crawler.path_patterns import EXCLUDED
-from crawler.site import DISALLOWED, OUT_OF_SCOPE
 from crawler.sources import known_uris
+from crawler.web.path_patterns import EXCLUDED
+from crawler.web.site import DISALLOWED, OUT_OF_SCOPE
 from models_app.jobs import JobFailed, Lease
 from models_app.models import TrainingSnippet
 from models_app.snippets import move_page, retire_pages

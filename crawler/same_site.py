@@ -1,7 +1,7 @@
 """Which of a model's imports read the website that it names, and what the next one takes over from them."""
 
 from crawler.models import Import
-from crawler.site import site_key
+from crawler.web.site import site_key
 from models_app.models import MLModel
 
 # These are settings of the model, and may have been changed since.

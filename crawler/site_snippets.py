@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from urllib.parse import urlsplit
 
-from crawler.markdown import plain_words
+from crawler.markup.markdown import plain_words
 from crawler.models import Import, Page
 from crawler.page_split import PageToSplit, sections_of
 from crawler.repeated import NOTHING_REPEATED, RepeatedBlocks, survey_pages, words_of

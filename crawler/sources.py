@@ -11,13 +11,13 @@ from urllib.parse import urljoin, urlsplit
 
 from django.db.models import Max, QuerySet
 
-from crawler.fetch import NETWORK_REASONS, WebClient
 from crawler.frontier import Frontier
 from crawler.models import Import, Page
 from crawler.page_pool import PagePool
 from crawler.pages import PageInHand, PageReader
-from crawler.site import ListRules, SiteRules, SiteUnreachable, read_list_rules, read_site_rules
-from crawler.sitemap import read_sitemaps
+from crawler.web.fetch import NETWORK_REASONS, WebClient
+from crawler.web.site import ListRules, SiteRules, SiteUnreachable, read_list_rules, read_site_rules
+from crawler.web.sitemap import read_sitemaps
 from models_app.jobs import Lease
 from models_app.models import MLModel, TrainingSnippet
 from tenants.public_addresses import is_loopback_address
@@ -176,6 +176,6 @@ def _renderer(job: Import, client: WebClient, rules: SiteRules | ListRules):
     """Return the context of what draws pages with their scripts; of nothing where the import does not want it."""
     if not job.renders_scripts:
         return nullcontext()
-    from crawler.render import Renderer
+    from crawler.web.render import Renderer
 
     return Renderer(client, rules.is_allowed)

@@ -10,8 +10,8 @@ from django.utils import timezone
 from crawler.crawl import ImportRunning, import_site, start_import
 from crawler.models import Import
 from crawler.same_site import imports_of_site, options_of_site
-from crawler.site import SiteUnreachable
 from crawler.upload import forget_stale_uploads
+from crawler.web.site import SiteUnreachable
 from models_app.jobs import perform, send_message
 from models_app.lease import note_waiting_jobs
 from models_app.models import MLModel, Vectorising

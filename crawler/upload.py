@@ -12,8 +12,8 @@ from hashlib import sha256
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from crawler.documents import DocumentUnreadable, read_document
-from crawler.markdown import plain_words
+from crawler.documents.reader import DocumentUnreadable, read_document
+from crawler.markup.markdown import plain_words
 from crawler.models import TITLE_LENGTH, Import, Page, Upload
 from crawler.page_content import hash_of_words
 from models_app import snippets

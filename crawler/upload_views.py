@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import trigger_client_event
 
 from crawler.crawl import ImportRunning
-from crawler.documents import READABLE, DocumentUnreadable
+from crawler.documents.reader import READABLE, DocumentUnreadable
 from crawler.models import Import, Upload
 from crawler.previews import (
     MAX_FILES,

@@ -16,7 +16,7 @@ from crawler.crawl import ImportRunning, NothingToImport, retry_failed, start_im
 from crawler.forms import ImportForm, PagesForm, WayForm
 from crawler.models import Import
 from crawler.overview import TimeLeft, counts_of, money_of, troubles_of
-from crawler.site import SiteUnreachable
+from crawler.web.site import SiteUnreachable
 from models_app.models import MLModel
 from models_app.overview import overview_of
 from tenants.dialogs import dialog, saved

@@ -21,19 +21,19 @@ PORTS = {
     "openai": LLM_PORTS,
     "httpx2": LLM_PORTS,
     "tiktoken": {"models_app/tokens.py"},
-    "requests": {"crawler/fetch.py", "crawler/transport.py"},
-    "urllib3": {"crawler/fetch.py", "crawler/transport.py"},
-    "protego": {"crawler/robots.py"},
-    "bs4": {"crawler/reading.py"},
-    "playwright": {"crawler/render.py"},
+    "requests": {"crawler/web/fetch.py", "crawler/web/transport.py"},
+    "urllib3": {"crawler/web/fetch.py", "crawler/web/transport.py"},
+    "protego": {"crawler/web/robots.py"},
+    "bs4": {"crawler/documents/reading.py"},
+    "playwright": {"crawler/web/render.py"},
     "onnxruntime": {"models_app/local_embedder.py"},
     "onnx": {"models_app/e5_graph.py"},
     "yaml": {"models_app/yaml_rows.py"},
     "sqlite3": {"tenants/store.py"},
-    "pypdfium2": {"crawler/pdf.py"},
-    "mammoth": {"crawler/word.py"},
-    "pptx": {"crawler/slides.py"},
-    "openpyxl": {"crawler/sheets.py"},
+    "pypdfium2": {"crawler/documents/pdf.py"},
+    "mammoth": {"crawler/documents/word.py"},
+    "pptx": {"crawler/documents/slides.py"},
+    "openpyxl": {"crawler/documents/sheets.py"},
 }
 NOT_USED = {"httpx", "aiohttp", "pandas", "jinja2", "sqlalchemy", "langchain"}
 SQL_PORTS = {"models_app/index.py", "tenants/store.py"}
@@ -55,7 +55,7 @@ MODULES = _modules()
 
 
 def name_of(path: Path) -> str:
-    """Return the module's place in the project, such as `crawler/fetch.py`."""
+    """Return the module's place in the project, such as `crawler/web/fetch.py`."""
     return path.relative_to(PROJECT).as_posix()
 
 

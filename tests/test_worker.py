@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.conftest import needs
-from tests.crawler.test_llm_split import Splitter, large_page
+from tests.crawler.split.test_llm_split import Splitter, large_page
 from tests.fakes.openai_server import OpenAIServer, Reply, Request, refusal
 from tests.fakes.website import Request as PageRequest
 from tests.fakes.website import Website, page

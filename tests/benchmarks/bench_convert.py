@@ -19,9 +19,9 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from markdown_it import MarkdownIt
 
-from crawler.convert import landmark_markdown, to_markdown
-from crawler.decode import decode_text
-from crawler.select import select_content
+from crawler.markup.convert import landmark_markdown, to_markdown
+from crawler.markup.select import select_content
+from crawler.web.decode import decode_text
 
 SUITES = ("turndown", "turndown-plugin-gfm", "markdownify", "league-html-to-markdown")
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "converter"

@@ -6,9 +6,9 @@ python -m tests.benchmarks.bench_extraction [wcxb] [trafilatura]
 import sys
 from pathlib import Path
 
-from crawler.convert import plain_words, to_markdown
-from crawler.decode import decode_text
-from crawler.select import select_content
+from crawler.markup.convert import plain_words, to_markdown
+from crawler.markup.select import select_content
+from crawler.web.decode import decode_text
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "extraction"
 SETS = ("wcxb", "trafilatura")

@@ -24,11 +24,11 @@ from django.test import override_settings
 
 django.setup()
 
-from crawler.convert import to_markdown  # noqa: E402
-from crawler.decode import decode_text  # noqa: E402
-from crawler.select import select_content  # noqa: E402
+from crawler.markup.convert import to_markdown  # noqa: E402
+from crawler.markup.select import select_content  # noqa: E402
 from crawler.split import split_page  # noqa: E402
-from crawler.split_subjects import Unit, messages_about, units_of  # noqa: E402
+from crawler.split.subjects import Unit, messages_about, units_of  # noqa: E402
+from crawler.web.decode import decode_text  # noqa: E402
 from models_app import index  # noqa: E402
 from models_app.index import SnippetText  # noqa: E402
 from models_app.models import MLModel, Retrieval, TrainingSnippet  # noqa: E402

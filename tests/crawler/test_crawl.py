@@ -16,8 +16,8 @@ from crawler.crawl import ImportRunning, import_site, new_import, start_import
 from crawler.frontier import REPEATING_PATH
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
-from crawler.site import Robots, SiteRules, SiteUnreachable
 from crawler.sources import MAX_CRAWL_DELAY_SECONDS, pause_seconds
+from crawler.web.site import Robots, SiteRules, SiteUnreachable
 from models_app import index, snippets
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval, TrainingSnippet

@@ -5,8 +5,8 @@ from protego import Protego
 
 from crawler.frontier import ADDRESSES_PER_PAGE, ALIKE_QUERIES, MAX_ALIKE_QUERIES, REPEATING_PATH, TOO_DEEP, Frontier
 from crawler.models import Import, Page
-from crawler.site import DISALLOWED, NOT_A_PAGE, Robots, SiteRules
-from crawler.traps import FAR_DATE, OTHER_VIEW
+from crawler.web.site import DISALLOWED, NOT_A_PAGE, Robots, SiteRules
+from crawler.web.traps import FAR_DATE, OTHER_VIEW
 from models_app import snippets
 
 pytestmark = pytest.mark.django_db

@@ -16,8 +16,8 @@ from crawler.crawl import (
 )
 from crawler.models import Import, Page
 from crawler.page_snippets import UNCHANGED
-from crawler.render import is_available
-from crawler.site import SiteUnreachable
+from crawler.web.render import is_available
+from crawler.web.site import SiteUnreachable
 from models_app.models import MLModel
 from tests.conftest import needs
 from tests.crawler.test_crawl import Killed, carry_on, crawl, reasons, stored, texts

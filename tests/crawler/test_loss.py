@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from crawler.convert import landmark_markdown, to_markdown
-from crawler.decode import decode_text
 from crawler.loss import cells_of, facts_of, loss_at_reading, loss_at_splitting
-from crawler.select import select_content
+from crawler.markup.convert import landmark_markdown, to_markdown
+from crawler.markup.select import select_content
+from crawler.web.decode import decode_text
 
 PAGE = """\
 <title>Fees</title><body><nav><a href="/a">Home</a><a href="/b">Plans</a></nav>

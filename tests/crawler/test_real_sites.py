@@ -14,7 +14,7 @@ import pytest
 
 from chat.context import get_context
 from crawler.crawl import import_site, new_import
-from crawler.markdown import plain_words
+from crawler.markup.markdown import plain_words
 from crawler.models import Import
 from models_app import index
 from models_app.jobs import perform_taken

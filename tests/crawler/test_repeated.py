@@ -1,8 +1,8 @@
 """What a site repeats around its pages is kept once, and nothing that a reader sees is lost."""
 
-from crawler.convert import landmark_markdown, to_markdown
+from crawler.markup.convert import landmark_markdown, to_markdown
+from crawler.markup.select import select_content
 from crawler.repeated import MAX_COUNTED, PageTally, PageText, RepeatedBlocks, blocks_of, digest_of, survey_pages
-from crawler.select import select_content
 from crawler.site_blocks import SiteBlock, join_blocks, site_blocks
 from tests.conftest import PROJECT
 

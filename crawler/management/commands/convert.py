@@ -9,9 +9,9 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
-from crawler.convert import plain_words, to_markdown
-from crawler.decode import TEXT_KINDS, decode_text, sniff_kind
-from crawler.select import Content, select_content
+from crawler.markup.convert import plain_words, to_markdown
+from crawler.markup.select import Content, select_content
+from crawler.web.decode import TEXT_KINDS, decode_text, sniff_kind
 from tenants.texts import json_line, printable
 
 CONTENT_TYPE = "text/html"

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from crawler.crawl import ImportRunning
-from crawler.documents import DocumentUnreadable
+from crawler.documents.reader import DocumentUnreadable
 from crawler.management.commands import import_site
 from crawler.models import Import, Upload
 from crawler.previews import preview, start_upload, take_in, too_large

@@ -14,8 +14,8 @@ from tqdm import tqdm
 
 from crawler.crawl import ImportRunning, NothingToImport, import_site, new_import, split_options
 from crawler.models import Import, Page
-from crawler.path_patterns import PatternError, parse_patterns
-from crawler.site import SiteUnreachable
+from crawler.web.path_patterns import PatternError, parse_patterns
+from crawler.web.site import SiteUnreachable
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval
 from models_app.snippets import vector_counts

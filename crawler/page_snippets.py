@@ -115,7 +115,8 @@ class SnippetMaker:
         before = self._approach(in_hand, made.sections, vectors)
         with tenant_atomic():
             self.lease.check()
-            write = replace_page_snippets if self._is_known(page) else add_page_snippets
+            is_first = before == Replaced() and not self._is_known(page)
+            write = add_page_snippets if is_first else replace_page_snippets
             last = write(self.job.model, page.url, made.sections, page.snippet_source)
             replaced = last.after(before)
             store_vectors(self.job.model, page.url, vectors)

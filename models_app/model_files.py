@@ -219,9 +219,10 @@ def _run(command: list[str], log: Path, while_it_runs: Callable[[], None]) -> in
 
 def _bytes_under(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # pip moves its files while they are counted
-            total += path.stat().st_size
+    for parent, _, names in os.walk(folder):  # which passes over folders that pip removes meanwhile
+        for name in names:
+            with suppress(FileNotFoundError):  # pip moves its files while they are counted
+                total += Path(parent, name).stat().st_size
     return total
 
 

@@ -17,7 +17,7 @@ from crawler.markup.markdown import plain_words
 from crawler.models import TITLE_LENGTH, Import, Page, Upload
 from crawler.page_content import hash_of_words
 from models_app import snippets
-from models_app.dropped import without_dropped
+from models_app.dropped import without_dropped, without_dropped_rows
 from models_app.exchange import (
     Columns,
     RowsUnreadable,
@@ -134,7 +134,7 @@ def _replace_rows(page: Page, rows: Rows, columns: Columns, lease: Lease) -> tup
     fresh, left_out = snippets_of(rows.rows, columns, page.url)
     standing = model.snippets.filter(source=Source.UPLOAD)
     own = without_dropped(model, page.url, (snippet for snippet in fresh if snippet.uri == page.url))
-    others = [snippet for snippet in fresh if snippet.uri != page.url]
+    others = without_dropped_rows(model, (snippet for snippet in fresh if snippet.uri != page.url))
     if len(own) > BATCH:
         return _replace_many(page, [*own, *others], standing, lease), left_out
     sections = snippets.prepare_sections(model, page.url, own, Source.UPLOAD)

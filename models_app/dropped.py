@@ -46,6 +46,12 @@ def without_dropped(model: MLModel, uri: str, drafts: Iterable[Draft]) -> list:
     return kept
 
 
+def without_dropped_rows(model: MLModel, rows: Iterable[TrainingSnippet]) -> list[TrainingSnippet]:
+    """Return those of the rows, each with an address of its own, that were not dropped there."""
+    dropped = set(model.dropped_sections.values_list("uri", "source_hash"))
+    return [row for row in rows if not dropped or (row.uri, hash_but_for_options(row)) not in dropped]
+
+
 def has_dropped(model: MLModel, uri: str) -> bool:
     """Return whether some of the page's sections were dropped."""
     return model.dropped_sections.filter(uri=uri).exists()

@@ -111,6 +111,15 @@ def test_a_deleted_row_of_a_long_file_stays_away(model):
     assert model.snippets.count() == 599
 
 
+def test_a_deleted_row_with_an_address_of_its_own_stays_away(model):
+    rows = b"title,text,url\nA,a,https://acme.test/1\nB,b,https://acme.test/2\n"
+    columns = {"prompt": "title", "completion": "text", "uri": "url"}
+    run(model, upload(model, "faq.csv", rows, "csv", **columns))
+    snippets.delete(model, [model.snippets.get(prompt="A").pk])
+    run(model, upload(model, "faq.csv", rows, "csv", **columns))
+    assert [prompt for prompt, *_ in texts(model)] == ["B"]
+
+
 def test_what_a_new_file_has_no_more_comes_back_with_a_later_one(model):
     whole = many(600)
     run(model, upload(model, "faq.csv", whole, "csv"))

@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from crawler.web.decode import decode_text
 SUITES = ("turndown", "turndown-plugin-gfm", "markdownify", "league-html-to-markdown")
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "converter"
 PAGES = FOLDER.parent / "extraction" / "wcxb" / "html"
+# Why ours is otherwise: rule -> suite -> names of cases.
+RULES = json.loads((Path(__file__).parent / "conversion_rules.json").read_text())
 EVERY = 10  # of the annotated pages is timed
 RENDERER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 
@@ -53,6 +56,16 @@ def misses(suite: str) -> tuple[list[tuple[str, str, str, str]], int]:
         if rendered(ours) != rendered(wanted):
             missed.append((case["name"], case["html"], case["md"], ours))
     return missed, len(cases)
+
+
+def rules_of(suite: str, name: str) -> list[str]:
+    """Return the rules of ours that make the suite's case of this name come out otherwise."""
+    return [rule for rule, suites in RULES.items() if name in suites.get(suite, ())]
+
+
+def names_ruled(suite: str) -> set[str]:
+    """Return the names of the suite's cases that the rules speak of."""
+    return {name for suites in RULES.values() for name in suites.get(suite, ())}
 
 
 def convert_page(html: str) -> None:
@@ -96,6 +109,9 @@ def main() -> None:
     for suite in SUITES:
         missed, total = misses(suite)
         print(f"{suite:26} {total - len(missed):4} of {total} render as wanted")
+        counts = Counter(rules_of(suite, name)[0] for name, *_ in missed)
+        for rule, count in counts.most_common():
+            print(f"  {count:3} otherwise: {rule}")
         for name, html, wanted, ours in missed if suite in shown else ():
             print(f"--- {name}\n{html}\n=== wanted\n{wanted}\n=== ours\n{ours}\n")
     print_speed()

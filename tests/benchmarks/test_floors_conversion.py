@@ -17,6 +17,9 @@ FLOORS = json.loads((Path(__file__).parent / "floors.json").read_text())
 def test_cases_of_a_peers_suite_render_as_its_authors_want(shared, suite):
     missed, total = bench_convert.misses(suite)
     assert total - len(missed) >= FLOORS["conversion"][suite]
+    names = {name for name, *_ in missed}
+    assert [name for name in sorted(names) if not bench_convert.rules_of(suite, name)] == []
+    assert [name for name in bench_convert.names_ruled(suite) if name not in names] == []
 
 
 @pytest.mark.parametrize("name", FLOORS["extraction"])

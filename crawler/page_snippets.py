@@ -5,7 +5,6 @@ Splitting and embedding run outside of transactions; what they gave replaces the
 large page.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,8 +28,6 @@ from models_app.snippets import Replaced, add_page_snippets, replace_page_snippe
 from models_app.standing import known_hashes, known_pages
 from models_app.vectors import store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
-
-logger = logging.getLogger(__name__)
 
 State = Page.State
 

@@ -59,16 +59,10 @@ class Page(Document):
         Blanks around each text do not count.
         """
         characters, linked = [0] * len(self.tags), [0] * len(self.tags)
-        unseen = self._emptied.union(tag.position for tag in left_out)
-        unseen_until = -1
-        for tag in self.tags:
-            if tag.position > unseen_until:
-                if tag.name in _UNSEEN or tag.position in unseen:
-                    unseen_until = tag.last
-                else:
-                    for node in tag.contents:
-                        if isinstance(node, str):
-                            characters[tag.position] += len(node.strip())
+        for tag in self._seen(left_out):
+            for node in tag.contents:
+                if isinstance(node, str):
+                    characters[tag.position] += len(node.strip())
         for tag in reversed(self.tags):
             if tag.name in _LINKS:
                 linked[tag.position] = characters[tag.position]
@@ -90,7 +84,11 @@ class Page(Document):
         )
 
     def texts(self, left_out: Iterable[Tag] = ()) -> Iterator[str]:
-        """Yield the texts that a reader could see on the page, but for those in the elements left out."""
+        """Return the texts that a reader could see on the page, but for those in the elements left out."""
+        return (node for tag in self._seen(left_out) for node in tag.contents if isinstance(node, str))
+
+    def _seen(self, left_out: Iterable[Tag]) -> Iterator[Tag]:
+        """Yield the elements whose own texts a reader could see, but for those left out and what is in them."""
         unseen = self._emptied.union(tag.position for tag in left_out)
         unseen_until = -1
         for tag in self.tags:
@@ -98,7 +96,7 @@ class Page(Document):
                 if tag.name in _UNSEEN or tag.position in unseen:
                     unseen_until = tag.last
                 else:
-                    yield from (node for node in tag.contents if isinstance(node, str))
+                    yield tag
 
     def mains(self) -> list[Tag]:
         """Return the outermost main parts."""

@@ -24,10 +24,6 @@ class Checks:
     sentences: int
     uncovered: int
 
-    @property
-    def is_lossless(self) -> bool:
-        return not (self.missing or self.invented or self.uncovered)
-
 
 def check_pieces(markdown: str, page_title: str, pieces: Sequence[Piece], facts: int | None = None) -> Checks:
     """Return how the pieces compare with the page they were made of.

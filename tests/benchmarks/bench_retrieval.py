@@ -41,7 +41,9 @@ from models_app import index  # noqa: E402
 from models_app.index import IndexQuestion, SnippetText  # noqa: E402
 from models_app.local_embedder import local_embedder  # noqa: E402
 from models_app.models import MLModel, TrainingSnippet  # noqa: E402
+from models_app.sections import Section  # noqa: E402
 from models_app.terms import question_terms  # noqa: E402
+from models_app.windows import windows_of  # noqa: E402
 from tenants.store import Store, activated, create_store  # noqa: E402
 
 
@@ -69,8 +71,19 @@ class QuestionSet:
         return self._loaded[2]
 
     @cached_property
+    def _windows(self) -> list[list[str]]:
+        """The texts to embed for each document, cut as the product cuts a snippet's."""
+        fits = local_embedder().fits_window
+        return [windows_of(Section(document["title"], document["text"]), fits) for document in self.documents]
+
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """Which document each of the vectors belongs to, as its place among them."""
+        return np.repeat(np.arange(len(self._windows)), [len(own) for own in self._windows])
+
+    @cached_property
     def document_vectors(self) -> np.ndarray:
-        texts = [f"{document['title']}\n\n{document['text']}" for document in self.documents]
+        texts = [window for own in self._windows for window in own]
         return _embedded(f"{self.name} documents", texts, local_embedder().embed_passages)
 
     @cached_property
@@ -80,7 +93,8 @@ class QuestionSet:
 
     def cosines(self, questions: "QuestionSet") -> np.ndarray:
         """Return how near the questions of a set are to these documents, shape (questions, documents)."""
-        return questions.question_vectors @ self.document_vectors.T
+        cosines = questions.question_vectors @ self.document_vectors.T
+        return np.maximum.reduceat(cosines, np.flatnonzero(np.diff(self.owners, prepend=-1)), axis=1)
 
 
 def _embedded(what: str, texts: list[str], embed) -> np.ndarray:
@@ -108,7 +122,7 @@ def taught_model(questions: QuestionSet, with_vectors: bool) -> Iterator[MLModel
             TrainingSnippet.objects.bulk_create(rows, batch_size=200)
             index.add_snippets(model.pk, (SnippetText(row.pk, row.prompt, row.completion) for row in rows))
             if with_vectors:
-                index.put_vectors(model.pk, SPACE, [row.pk for row in rows], questions.document_vectors)
+                index.put_vectors(model.pk, SPACE, questions.owners + 1, questions.document_vectors)
             yield model
 
 

@@ -21,6 +21,7 @@ from crawler.upload import pages_of_upload
 from crawler.web.site import SiteUnreachable, start_candidates
 from models_app.embedder import EmbeddingError
 from models_app.jobs import JobFailed, Lease
+from models_app.memory import rare_garbage_searches
 from models_app.models import MLModel
 from models_app.snippets import SnippetQuotaReached
 from models_app.vectors import vectorise_missing
@@ -140,7 +141,7 @@ def import_site(
     `watch` gets the import after each step. Errors: JobFailed, and what `lease.check` raises.
     """
     try:
-        with new_pool() as pool:
+        with new_pool() as pool, rare_garbage_searches():
             if job.phase == Phase.READING:
                 read_pages(job, lease, pool, watch)
                 refuse_emptied(job)

@@ -55,6 +55,11 @@ class Frontier:
         self._stored_otherwise: set[int] = set()
         self._upcoming: deque[Page] = deque()
 
+    @property
+    def known_count(self) -> int:
+        """How many addresses are noted, as far as is known at once."""
+        return self._address_count
+
     def __iter__(self) -> Iterator[Page | None]:
         """Yield each page to read; None where one in hand must be stored first, as it may lead to more."""
         while (page := self._next()) or self.in_hand:

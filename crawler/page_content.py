@@ -1,21 +1,18 @@
-"""What one page says, ready to be stored: HTML as it was selected and converted, or a document as it was read."""
+"""What one page says, ready to be stored: of HTML as it was selected and converted."""
 
 import re
 import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from crawler.documents.reader import read_document
 from crawler.loss import loss_at_reading
 from crawler.markup.convert import landmark_markdown, to_markdown
 from crawler.markup.select import select_content
 from crawler.models import TITLE_LENGTH
 from crawler.repeated import IMAGE, LINK_TARGET
 from crawler.same_text import same_text
-from crawler.web.fetch import FetchedPage
 
 # The pages of a site are much alike and read again once an import: more effort saves little disk.
 COMPRESSION_LEVEL = 3
@@ -100,19 +97,6 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
             "loss": loss_at_reading(content, markdown, landmarks),
         },
     ).made_ahead()
-
-
-def read_fetched_document(fetched: FetchedPage) -> PageContent:
-    """Return what the document says. Errors: DocumentUnreadable."""
-    name = PurePosixPath(unquote(urlsplit(fetched.final_url).path)).name or fetched.final_url
-    document = read_document(fetched.body, fetched.kind, name)
-    return PageContent(
-        title=(document.title or name)[:TITLE_LENGTH],
-        markdown=document.markdown,
-        url=fetched.final_url,
-        kind=fetched.kind,
-        report={"warnings": list(document.warnings)},
-    )
 
 
 def hash_of_words(words: str) -> str:

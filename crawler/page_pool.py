@@ -80,6 +80,11 @@ class PagePool:
         with self._lock:
             return [child.pid for child in self._children]
 
+    def expect(self, page_count: int) -> None:
+        """Say how many pages are known to come: if they are many, the children start now, not when these are met."""
+        if self._size and self._threads is None and page_count > self._pages_left:
+            self._start_children()
+
     def submit(self, function: Callable, *arguments: Any) -> Task:
         """Return the task of calling the function, one of a module's own, with values that can be pickled.
 

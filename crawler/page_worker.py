@@ -62,9 +62,11 @@ def _limit_memory() -> None:
 
 def _work_quietly() -> None:
     """Let the parent and whoever asks the site's chatbot go first, and look for garbage about once a page."""
+    from models_app.memory import OBJECTS_BETWEEN_SEARCHES
+
     os.nice(5)
     gc.freeze()
-    gc.set_threshold(100_000)
+    gc.set_threshold(OBJECTS_BETWEEN_SEARCHES)
 
 
 def _load() -> None:

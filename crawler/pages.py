@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 from django.db.models import Q
 
-from crawler.documents.reader import DocumentUnreadable
+from crawler.documents.reader import DocumentUnreadable, read_document
 from crawler.frontier import READ_STATES, Frontier
-from crawler.models import Import, Page
-from crawler.page_content import PageContent, read_fetched_document, read_html, source_html
+from crawler.models import TITLE_LENGTH, Import, Page
+from crawler.page_content import PageContent, read_html, source_html
 from crawler.page_pool import PagePool, Task
 from crawler.web.decode import DOCUMENT_KINDS
 from crawler.web.fetch import (
@@ -303,10 +305,19 @@ class PageReader:
 
 
 def _document(fetched: FetchedPage) -> PageContent:
+    """Return what the document says. Errors: ContentMissing."""
+    name = PurePosixPath(unquote(urlsplit(fetched.final_url).path)).name or fetched.final_url
     try:
-        return read_fetched_document(fetched)
+        document = read_document(fetched.body, fetched.kind, name)
     except DocumentUnreadable as error:
         raise ContentMissing(NOT_READABLE, f"{fetched.final_url} {error.message.rstrip('.')}.") from error
+    return PageContent(
+        title=(document.title or name)[:TITLE_LENGTH],
+        markdown=document.markdown,
+        url=fetched.final_url,
+        kind=fetched.kind,
+        report={"warnings": list(document.warnings)},
+    )
 
 
 def _without_scripts(plain: PageContent, why: str) -> PageContent:

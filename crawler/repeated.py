@@ -26,6 +26,7 @@ HEADING = re.compile(r"(#{1,6})\s")
 IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
 LINK_TARGET = re.compile(r"\]\([^()\s]*(?: \"[^\"]*\")?\)")
 NOT_WORD = re.compile(r"[\W_]+")
+ASCII_WORDS = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
 LIST_LINE = re.compile(r"\s*([-*+]|\d{1,9}[.)])\s")
 
 
@@ -204,4 +205,6 @@ def words_of(block: str) -> str:
 def plain_words_of(markdown: str) -> str:
     """Return the words, quickly: to parse each block as Markdown made an import half as long again."""
     shown = LINK_TARGET.sub("]", IMAGE.sub("", markdown)) if "](" in markdown else markdown
+    if shown.isascii():  # the same for such texts, in a third of the time
+        return " ".join(shown.translate(ASCII_WORDS).split())
     return NOT_WORD.sub(" ", shown).strip().casefold()

@@ -10,7 +10,7 @@ from functools import cached_property
 from urllib.parse import SplitResult, unquote_plus, urlsplit
 
 from crawler.repeated import IMAGE
-from crawler.web.site import PAGE_FILE
+from crawler.web.page_urls import PAGE_FILE
 
 TARGET = re.compile(r"(?<=\]\()[^()\s]+")
 START_FILE = re.compile(r"/(index|default|home)\.\w+$", re.I)

@@ -161,6 +161,7 @@ def _read_pages(pages: Iterator[Page | None], reader: PageReader, pause: float, 
         if page:
             if job.is_progress_due:
                 job.note_progress(message=f"Reading {page.url}", **reader.frontier.progress)
+            reader.pool.expect(reader.frontier.known_count)
             in_hand.append(reader.fetch(page))
             if len(in_hand) <= reader.pool.room:
                 continue

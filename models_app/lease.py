@@ -61,6 +61,9 @@ class Lease:
         self._loss: Exception | None = None
         self._asked_at = float("-inf")
         self._turn_ends_at = time.monotonic() + turn_seconds
+        # Asked in each transaction that writes: made anew it took longer than the answer.
+        own = type(job).objects.filter(pk=job.pk).order_by()
+        self._row = own.values_list("lease", "is_stop_requested", "is_pause_requested")
         self._thread = threading.Thread(target=self._keep, name=f"lease-{job.lease}", daemon=True)
 
     def start(self) -> None:
@@ -130,8 +133,7 @@ class Lease:
         return self._row_standing()
 
     def _row_standing(self) -> Exception | None:
-        rows = type(self._job).objects.filter(pk=self._job.pk).order_by()
-        row = next(iter(rows.values_list("lease", "is_stop_requested", "is_pause_requested")), None)
+        row = next(iter(self._row.all()), None)
         if row is None:
             return JobStopped("The model is gone.")
         lease, is_stop_requested, is_pause_requested = row

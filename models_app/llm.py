@@ -10,13 +10,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 import httpx2
-import openai
 from asgiref.sync import async_to_sync
 from django.conf import settings
-from openai import AsyncOpenAI
 
 from models_app.llm_chunks import AnswerReader, Ending, Piece, Usage, content_text, find_json_object, first_choice
 from models_app.models import MLModel
@@ -29,6 +28,9 @@ from tenants.addresses import (
     provider_policy,
 )
 from tenants.secrets import SecretLost
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 ATTEMPTS = 2
 RETRY_PAUSE_SECONDS = 0.5
@@ -146,7 +148,7 @@ async def stream_answer(
                     yield Piece(text)
             yield _complete(reader, provider)
             return
-        except FOREIGN_ERRORS as error:
+        except foreign_errors() as error:
             failure = failure_of(error, LLMError, "The LLM")
             if attempt == ATTEMPTS or reader.has_shown_text or failure.reason not in RETRIED:
                 raise failure from None
@@ -231,11 +233,20 @@ def _read_json(answer: dict, schema: dict) -> dict:
 
 
 # --- Shared with the embedding port: connection, retries, and the meaning of foreign errors ---------------------
+#
+# openai is imported where it is used: that takes half a second, and most commands and imports ask no provider.
+
+
+def load_client() -> None:
+    """Import the client now: the first visitor who asks would wait for it otherwise."""
+    import openai  # noqa: F401
 
 
 @asynccontextmanager
-async def connected(base_url: str, key: str, policy: AddressPolicy, deadline: float) -> AsyncIterator[AsyncOpenAI]:
+async def connected(base_url: str, key: str, policy: AddressPolicy, deadline: float) -> AsyncIterator["AsyncOpenAI"]:
     """Open a client that reaches only what the policy opens, and never retries by itself."""
+    from openai import AsyncOpenAI
+
     parts = urlsplit(base_url)
     seconds_left = max(deadline - asyncio.get_running_loop().time(), 0.0)
     async with AsyncOpenAI(
@@ -257,7 +268,7 @@ async def with_one_retry(
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return await _before(deadline, ask(deadline))
-        except FOREIGN_ERRORS as error:
+        except foreign_errors() as error:
             failure = failure_of(error, error_class, service)
             if attempt == ATTEMPTS or failure.reason not in RETRIED:
                 raise failure from None
@@ -267,6 +278,8 @@ async def with_one_retry(
 
 async def send_adapted(create: Callable, request: dict, deadline: float):
     """Return the server's answer, leaving out of the request, one by one, the options that the server refuses."""
+    import openai
+
     while True:
         try:
             return await _before(deadline, create(**request))
@@ -275,7 +288,7 @@ async def send_adapted(create: Callable, request: dict, deadline: float):
                 raise
 
 
-async def ask_whole(client: AsyncOpenAI, create: Callable, request: dict, deadline: float) -> dict:
+async def ask_whole(client: "AsyncOpenAI", create: Callable, request: dict, deadline: float) -> dict:
     """Return what send_adapted does, of an answer in one piece and as a dictionary; raises NotSpoken for no JSON."""
     try:
         return _plain(await send_adapted(create, request, deadline))
@@ -308,18 +321,26 @@ async def _before(deadline: float, step):
 
 def _plain(answer) -> dict:
     """Return an answer of the client as a dictionary; servers send chunks that are none, too."""
+    import openai
+
     return answer.to_dict(warnings=False) if isinstance(answer, openai.BaseModel) else {}
 
 
-FOREIGN_ERRORS = (
-    NotSpoken,
-    openai.OpenAIError,
-    httpx2.InvalidURL,
-    AddressRefused,
-    ProviderError,
-    TimeoutError,
-    ValueError,  # JSON that is none
-)
+def foreign_errors() -> tuple[type[Exception], ...]:
+    """Return what asking a provider may raise, for failure_of to tell its meaning."""
+    import openai
+
+    return (
+        NotSpoken,
+        openai.OpenAIError,
+        httpx2.InvalidURL,
+        AddressRefused,
+        ProviderError,
+        TimeoutError,
+        ValueError,  # JSON that is none
+    )
+
+
 MEANING_OF_STATUS = {
     400: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
     401: (Reason.REFUSED_KEY, "{} refused the key it was sent."),
@@ -343,6 +364,8 @@ def failure_of(error: Exception, error_class: type[ProviderError], service: str)
 
 
 def _meaning_of(error: Exception) -> tuple[Reason, str]:
+    import openai
+
     match error:
         case TimeoutError() | openai.APITimeoutError():
             return Reason.TIMEOUT, "{} did not answer in time."

@@ -195,7 +195,7 @@ def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: 
 
 def add_page_snippets(model: MLModel, uri: str, sections: Sequence[Section], source: str = Source.CRAWL) -> Replaced:
     """Add the snippets of a page that has none, in one transaction; raises SnippetQuotaReached."""
-    with tenant_atomic():
+    with tenant_atomic(savepoint=False):
         return follow_matching(model, uri, Matching(list(sections), []), source)
 
 

@@ -11,6 +11,8 @@ import idna
 
 from tenants.public_addresses import DEFAULT_PORTS
 
+# The endings of files that are pages.
+PAGE_FILE = re.compile(r"\.(x?html?|shtml|php\d?|aspx?|jspx?|cfm|cgi|do|md|txt)$", re.I)
 OUTER_BLANKS = "".join(map(chr, range(0x21)))
 LINE_BREAKS = str.maketrans("", "", "\t\r\n")
 BEFORE_QUERY = re.compile(r"^[^?#]*")

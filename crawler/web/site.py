@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urljoin, urlsplit
 
 from crawler.web.fetch import FetchedPage, FetchError, WebClient
-from crawler.web.page_urls import normalise_url
+from crawler.web.page_urls import PAGE_FILE, normalise_url
 from crawler.web.robots import ROBOTS_UNREACHABLE, Robots, robots_reader
 from tenants.addresses import AddressPolicy, AddressRefused, refuse_url
 from tenants.public_addresses import address_spelled_by, is_loopback_address
@@ -21,7 +21,6 @@ NO_ANSWER_REASONS = frozenset({"dns", "connection", "connection lost", "timeout"
 TYPED_SCHEME = re.compile(r"(https?)(?::/*|//+)(.*)", re.I | re.S)
 OTHER_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?![0-9]|/?$)", re.I)
 AROUND_TYPED = " \t\r\n\u00a0\u200b\ufeff<>\"'"
-PAGE_FILE = re.compile(r"\.(x?html?|shtml|php\d?|aspx?|jspx?|cfm|cgi|do|md|txt)$", re.I)
 # Addresses with these ends are never pages. Documents (PDF and the like) are not among them: they are fetched as far
 # as their first bytes, so that the report names what the site holds and the crawl did not read.
 OTHER_FILE = re.compile(

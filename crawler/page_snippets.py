@@ -26,7 +26,7 @@ from models_app.page_parts import PART, replace_in_parts
 from models_app.sections import Section
 from models_app.snippets import Replaced, add_page_snippets, replace_page_snippets
 from models_app.standing import known_hashes, known_pages
-from models_app.vectors import store_vectors, vectors_ahead
+from models_app.vectors import VectorsAhead, store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
 
 State = Page.State
@@ -126,7 +126,7 @@ class SnippetMaker:
                 plan=plan if split.has_llm_failed else split.plan,
             )
 
-    def _approach(self, in_hand: SplitInHand, sections: list[Section], vectors: dict) -> Replaced:
+    def _approach(self, in_hand: SplitInHand, sections: list[Section], vectors: VectorsAhead) -> Replaced:
         """Do for a page of very many sections all but the last step, in short transactions of its own."""
         page = in_hand.page
         if max(len(sections), len(in_hand.asked.known)) <= PART:

@@ -1,28 +1,32 @@
 """The port to embeddings: the local model, or an OpenAI-compatible API. Every vector is a unit row of float32.
 
-Also keeps what a cosine is worth in each embedding space, so that a threshold means the same in all of them.
+A vector belongs to a space: that of one model at one provider. Which space a model of ours wants, and which one its
+stored vectors answer in meanwhile, is told here; how they change places is in switching.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 import numpy as np
-from asgiref.sync import async_to_sync
 from django.conf import settings
 
-from models_app.llm import NotSpoken, ProviderError, Reason, ask_whole, connected, own_key, with_one_retry
+from models_app.embedding_api import EmbeddingError, Service, TextRefused, ask_for_vectors
+from models_app.llm import Reason
+from models_app.llm_chunks import Usage
 from models_app.model_files import FETCH_COMMAND, ModelFilesMissing
 from models_app.models import LOCAL_EMBEDDING, MLModel
 from models_app.tokens import count_tokens, truncate_to_tokens
-from tenants.addresses import AddressPolicy, operators_policy, provider_policy
+from tenants import secrets
+from tenants.addresses import operators_policy, provider_policy
 
 if TYPE_CHECKING:
     from models_app.local_embedder import LocalEmbedder
 
-# What the smaller servers take in one request by default (text-embeddings-inference); OpenAI takes far more.
-MAX_BATCH_TEXTS = 32
-MAX_BATCH_TOKENS = 16_000
+__all__ = ["EmbeddingError", "TextRefused"]
+
 MAX_TEXT_TOKENS = 8_000  # OpenAI's models refuse a text over 8,191
 # Models that are known to read less (their model cards: 512, all-minilm 256), by a part of the name. A fifth is left
 # for their vocabularies, which cut a text into more tokens than the ones counted here.
@@ -39,63 +43,95 @@ KNOWN_DIMENSIONS = {
 UNRELATED_COSINES = {"e5-": 0.705, "text-embedding-ada-002": 0.7}
 # e5's texts carry one of these in front; the local model writes them itself.
 E5_QUESTION, E5_PASSAGE = "query: ", "passage: "
-SERVICE = "The embedding service"
+LONGEST_NAME = 100  # of a space, as the store holds it
+SERVICE_LEFT = "The embedding service that made the vectors which answer is not set any more: press Vectorise."
 Answer = TypeVar("Answer")
-
-
-class EmbeddingError(ProviderError):
-    """There are no embeddings for now."""
 
 
 @dataclass(frozen=True)
 class EmbeddingSpace:
-    """Vectors of one space can be compared, and only those. Dimensions are None where only the API knows them."""
+    """Vectors of one space can be compared, and only those; also what it takes to embed a text in it.
+
+    The name says of which model at which provider they are, as a model of the same name elsewhere may be another one.
+    Dimensions are None where only the API knows them.
+    """
 
     name: str
     dimensions: int | None
+    model: str = field(compare=False)  # as it is called at its provider
+    own_url: str = field(default="", compare=False)  # the tenant's provider; empty: the operator's, or the local model
+    own_key_encrypted: str = field(default="", repr=False, compare=False)
+
+    @property
+    def is_local(self) -> bool:
+        return self.name == LOCAL_EMBEDDING
 
 
-@dataclass(frozen=True)
-class _Service:
-    base_url: str
-    key: str = field(repr=False)
-    space: EmbeddingSpace
-    policy: AddressPolicy
+LOCAL_SPACE = EmbeddingSpace(LOCAL_EMBEDDING, LOCAL_DIMENSIONS, LOCAL_EMBEDDING)
 
 
 def space_of(model: MLModel) -> EmbeddingSpace:
-    """Return the space the model's vectors lie in."""
-    if _has_own_service(model) or model.embedding_model == LOCAL_EMBEDDING:
-        name = model.embedding_model
-    else:  # one that is named without a provider is not asked for: the operator pays, and chooses
-        name = settings.SITEWISE_EMBEDDING_URL and settings.SITEWISE_EMBEDDING_MODEL
-    if not name or name == LOCAL_EMBEDDING:
-        return EmbeddingSpace(LOCAL_EMBEDDING, LOCAL_DIMENSIONS)
-    return EmbeddingSpace(name, KNOWN_DIMENSIONS.get(name))
+    """Return the space that is wanted for the model's vectors: of the embedding model that is set for it now."""
+    if model.embedding_model == LOCAL_EMBEDDING:
+        return LOCAL_SPACE
+    if model.embedding_model and model.provider_base_url:
+        url, key = model.provider_base_url, model.provider_key_encrypted
+        return _space(_name_of(model.embedding_model, url), model.embedding_model, url, key)
+    # One that is named without a provider is not asked for: the operator pays, and chooses.
+    asked, url = settings.SITEWISE_EMBEDDING_MODEL, settings.SITEWISE_EMBEDDING_URL
+    return _space(_name_of(asked, url), asked) if url and asked != LOCAL_EMBEDDING else LOCAL_SPACE
 
 
-def embed_passages(model: MLModel, texts: list[str]) -> np.ndarray:
-    """Return one unit row for each text, shape (len(texts), dimensions); raises EmbeddingError."""
-    space = space_of(model)
-    if space.name == LOCAL_EMBEDDING:
+def answering_space(model: MLModel) -> EmbeddingSpace:
+    """Return the space of the vectors that answer, as the store says now: not the wanted one until that is complete."""
+    stored = MLModel.objects.filter(pk=model.pk).first() or model  # the one in hand may be as old as a conversation
+    wanted, name = space_of(stored), stored.answering_space
+    if name in ("", wanted.name):
+        return wanted
+    if name == LOCAL_EMBEDDING:
+        return LOCAL_SPACE
+    return _space(name, stored.answering_model, stored.answering_base_url, stored.answering_key_encrypted)
+
+
+def _space(name: str, asked: str, own_url: str = "", own_key_encrypted: str = "") -> EmbeddingSpace:
+    return EmbeddingSpace(name, KNOWN_DIMENSIONS.get(asked), asked, own_url, own_key_encrypted)
+
+
+def _name_of(asked: str, url: str) -> str:
+    """Return the name of the space of a model at a provider: without what may be secret in the provider's address."""
+    parts = urlsplit(url)
+    name = f"{asked} at {parts.netloc.rpartition('@')[2].lower()}{parts.path.rstrip('/')}"
+    return name if len(name) <= LONGEST_NAME else f"{asked[:60]} at {sha256(name.encode()).hexdigest()[:16]}"
+
+
+def embed_passages(space: EmbeddingSpace, texts: list[str], usage: Usage | None = None) -> np.ndarray:
+    """Return one unit row for each text, shape (len(texts), dimensions); raises EmbeddingError.
+
+    Adds to the usage what an API was sent. TextRefused says which text the API does not take.
+    """
+    if space.is_local:
         return _ask_locally(lambda embedder: embedder.embed_passages(texts))
-    return _embed_remotely(model, space, [_sendable(space, E5_PASSAGE, text) for text in texts])
+    sent = [_sendable(space, E5_PASSAGE, text) for text in texts]
+    return ask_for_vectors(_service_of(space), sent, is_patient=True, usage=usage)
 
 
-def embed_question(model: MLModel, text: str) -> np.ndarray:
+def embed_question(space: EmbeddingSpace, text: str) -> np.ndarray:
     """Return the unit vector of a question, shape (dimensions,); raises EmbeddingError."""
-    space = space_of(model)
-    if space.name == LOCAL_EMBEDDING:
+    if space.is_local:
         return _ask_locally(lambda embedder: embedder.embed_question(text))
-    return _embed_remotely(model, space, [_sendable(space, E5_QUESTION, text)])[0]
+    return ask_for_vectors(_service_of(space), [_sendable(space, E5_QUESTION, text)])[0]
 
 
-def fits_window(model: MLModel, text: str) -> bool:
+def fits_window(space: EmbeddingSpace, text: str, most_tokens: int = MAX_TEXT_TOKENS) -> bool:
     """Return whether one vector can stand for the whole passage; raises EmbeddingError."""
-    space = space_of(model)
-    if space.name == LOCAL_EMBEDDING:
+    if space.is_local:
         return _ask_locally(lambda embedder: embedder.fits_window(text))
-    return count_tokens(_marked(space, E5_PASSAGE, text), space.name) <= _token_limit(space)
+    return passage_tokens(space, text) <= min(most_tokens, _token_limit(space))
+
+
+def passage_tokens(space: EmbeddingSpace, text: str) -> int:
+    """Return how many tokens of the passage an API is sent at most, as we count them."""
+    return count_tokens(_marked(space, E5_PASSAGE, text), space.model)
 
 
 def calibrate(space_name: str, cosine: float) -> float:
@@ -115,16 +151,16 @@ def _unrelated_cosine(space_name: str) -> float:
 
 
 def _marked(space: EmbeddingSpace, prefix: str, text: str) -> str:
-    return f"{prefix}{text}" if "e5-" in space.name.lower() else text
+    return f"{prefix}{text}" if "e5-" in space.model.lower() else text
 
 
 def _sendable(space: EmbeddingSpace, prefix: str, text: str) -> str:
     # OpenAI refuses an empty text.
-    return truncate_to_tokens(_marked(space, prefix, text), _token_limit(space), space.name) or " "
+    return truncate_to_tokens(_marked(space, prefix, text), _token_limit(space), space.model) or " "
 
 
 def _token_limit(space: EmbeddingSpace) -> int:
-    return next((tokens for part, tokens in SHORT_TEXT_TOKENS.items() if part in space.name.lower()), MAX_TEXT_TOKENS)
+    return next((tokens for part, tokens in SHORT_TEXT_TOKENS.items() if part in space.model.lower()), MAX_TEXT_TOKENS)
 
 
 def _ask_locally(ask: Callable[["LocalEmbedder"], Answer]) -> Answer:
@@ -140,82 +176,22 @@ def _ask_locally(ask: Callable[["LocalEmbedder"], Answer]) -> Answer:
         raise EmbeddingError(Reason.AWAY, message) from error
 
 
-def _service_of(model: MLModel, space: EmbeddingSpace) -> _Service:
-    """Return the API to ask: the tenant's own where it names an embedding model, else the operator's."""
-    if _has_own_service(model):
-        return _Service(model.provider_base_url, own_key(model, EmbeddingError), space, provider_policy())
-    return _Service(settings.SITEWISE_EMBEDDING_URL, settings.SITEWISE_EMBEDDING_KEY, space, operators_policy())
+def _service_of(space: EmbeddingSpace) -> Service:
+    """Return the API to ask: the tenant's own, or the operator's while it is where it was when the space began.
+
+    The operator's key is in no tenant's store, and goes to no address but that of the settings.
+    """
+    if space.own_url:
+        return Service(space.own_url, _own_key(space), space.model, space.dimensions, provider_policy())
+    url = settings.SITEWISE_EMBEDDING_URL
+    if not url or space.name != _name_of(space.model, url):
+        raise EmbeddingError(Reason.NOT_SET, SERVICE_LEFT)
+    return Service(url, settings.SITEWISE_EMBEDDING_KEY, space.model, space.dimensions, operators_policy())
 
 
-def _has_own_service(model: MLModel) -> bool:
-    return bool(model.embedding_model and model.provider_base_url)
-
-
-def _embed_remotely(model: MLModel, space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
-    service = _service_of(model, space)
-    batches = [async_to_sync(_embed_batch)(service, batch) for batch in _batches(texts, space.name)]
-    if len({batch.shape[1] for batch in batches}) > 1:
-        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors of different dimensions.")
-    return np.concatenate(batches) if batches else np.empty((0, space.dimensions or 0), np.float32)
-
-
-def _batches(texts: list[str], name: str) -> Iterator[list[str]]:
-    batch, batch_tokens = [], 0
-    for text in texts:
-        tokens = count_tokens(text, name)
-        if batch and (len(batch) == MAX_BATCH_TEXTS or batch_tokens + tokens > MAX_BATCH_TOKENS):
-            yield batch
-            batch, batch_tokens = [], 0
-        batch.append(text)
-        batch_tokens += tokens
-    if batch:
-        yield batch
-
-
-async def _embed_batch(service: _Service, texts: list[str]) -> np.ndarray:
-    """Return the batch's unit rows; what an answer leaves out is asked for once more."""
-    rows: dict[int, np.ndarray] = {}
-
-    async def ask(deadline: float) -> None:
-        missing = [position for position in range(len(texts)) if position not in rows]
-        request = {"model": service.space.name, "input": [texts[position] for position in missing]}
-        async with connected(service.base_url, service.key, service.policy, deadline) as client:
-            # The client asks for base64 unless told otherwise, which not every server knows.
-            request["encoding_format"] = "float"
-            answer = await ask_whole(client, client.embeddings.create, request, deadline)
-        if not isinstance(answer.get("data"), list):
-            raise NotSpoken(service.base_url)
-        for index, row in _read_rows(answer, len(missing)):
-            rows[missing[index]] = row
-        if len(rows) < len(texts):
-            raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} left out {len(texts) - len(rows)} of its vectors.")
-
-    await with_one_retry(ask, settings.SITEWISE_LLM_TIMEOUT_SECONDS, EmbeddingError, SERVICE)
-    return _unit_rows([rows[position] for position in range(len(texts))], service.space)
-
-
-def _read_rows(answer: dict, count: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield each vector with the index the server gave it: its place in the list says nothing."""
-    for part in answer["data"]:
-        index = part.get("index") if isinstance(part, dict) else None
-        if not isinstance(index, int) or not 0 <= index < count:
-            raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent a vector that belongs to no text.")
-        yield index, _row(part.get("embedding"))
-
-
-def _row(embedding: object) -> np.ndarray:
+def _own_key(space: EmbeddingSpace) -> str:
     try:
-        return np.asarray(embedding, np.float32)
-    except (TypeError, ValueError):
-        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent a vector that is none.") from None
-
-
-def _unit_rows(rows: list[np.ndarray], space: EmbeddingSpace) -> np.ndarray:
-    dimensions = space.dimensions or rows[0].size
-    if any(row.shape != (dimensions,) for row in rows) or not dimensions:
-        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors of wrong dimensions.")
-    matrix = np.stack(rows)
-    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-    if not (np.isfinite(matrix).all() and (lengths > 0).all()):
-        raise EmbeddingError(Reason.BROKEN_ANSWER, f"{SERVICE} sent vectors without a direction.")
-    return matrix / lengths
+        return secrets.decrypt(space.own_key_encrypted)
+    except secrets.SecretLost:
+        message = "The provider's key can no longer be read: enter it again under Behaviour."
+        raise EmbeddingError(Reason.LOST_KEY, message) from None

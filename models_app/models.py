@@ -74,6 +74,15 @@ class MLModel(models.Model):
     output_price = models.DecimalField(
         max_digits=10, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)]
     )
+    embedding_price = models.DecimalField(
+        max_digits=10, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)]
+    )
+    # Which vectors answer while others are made after a change of the embedding model, and what it takes to embed a
+    # question as they were. The provider is kept only where the owner has left it, and only until the switch.
+    answering_space = models.CharField(max_length=100, blank=True, editable=False)
+    answering_model = models.CharField(max_length=100, blank=True, editable=False)
+    answering_base_url = models.CharField(max_length=300, blank=True, editable=False)
+    answering_key_encrypted = models.TextField(blank=True, editable=False)
 
     greeting = models.CharField(max_length=500, blank=True)
     conversation_starters = models.TextField(blank=True)
@@ -205,6 +214,10 @@ class Vectorising(Job):
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="vectorisings")
     done_count = models.PositiveIntegerField(default=0)
     total_count = models.PositiveIntegerField(default=0)
+    space = models.CharField(max_length=100, blank=True, help_text="The embedding space of the vectors it makes.")
+    made_count = models.PositiveIntegerField(default=0, help_text="Snippets that it gave their vectors.")
+    token_count = models.PositiveBigIntegerField(default=0, help_text="What it sent to the embedding service.")
+    worked_seconds = models.FloatField(default=0, help_text="Without what passed while nobody worked on it.")
 
     task_name = "models_app.vectorise"
 

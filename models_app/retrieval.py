@@ -9,7 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from models_app import index
-from models_app.embedder import EmbeddingError, calibrate, embed_question, raw_cutoff, space_of
+from models_app.embedder import (
+    EmbeddingError,
+    EmbeddingSpace,
+    answering_space,
+    calibrate,
+    embed_question,
+    raw_cutoff,
+)
 from models_app.index import IndexHit, IndexQuestion
 from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
 from models_app.terms import question_terms
@@ -17,6 +24,10 @@ from models_app.terms import question_terms
 logger = logging.getLogger(__name__)
 
 NO_VECTORS = "There are no vectors yet, so words alone were searched: press Vectorise."
+OTHER_SIZE = (
+    "The embedding service has another model under its name than the one that made the vectors, so words alone were "
+    "searched: the vectors have to be made anew."
+)
 LIMIT = 50
 
 
@@ -58,36 +69,45 @@ def retrieve(model: MLModel, question: str, mode: str | None = None, limit: int 
 
     When no vector is there or embeddings cannot be made, the keyword leg answers and `degraded` says so.
     """
-    mode = mode or model.retrieval
-    vector, degraded = _question_vector(model, question, mode)
+    while True:
+        space = answering_space(model)
+        retrieved = _retrieve_in(space, model, question, mode or model.retrieval, limit)
+        # Other vectors may have begun to answer meanwhile, and those of this space may be gone: once in an age.
+        if answering_space(model) == space:
+            return retrieved
+
+
+def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:
+    vector, degraded = _question_vector(space, model, question, mode)
     legs = mode if vector is not None or mode == Retrieval.KEYWORD else Retrieval.KEYWORD
-    space = space_of(model).name
     hits = index.search(
         IndexQuestion(
             model_id=model.pk,
             mode=legs,
             terms=tuple(question_terms(question)),
             vector=vector,
-            space=space,
-            min_cosine=raw_cutoff(space, model.threshold),
+            space=space.name,
+            min_cosine=raw_cutoff(space.name, model.threshold),
             keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
             limit=limit,
         )
     )
-    return Retrieved(hits=tuple(_with_texts(model, hits, space)), mode=mode, degraded=degraded)
+    return Retrieved(hits=tuple(_with_texts(model, hits, space.name)), mode=mode, degraded=degraded)
 
 
-def _question_vector(model: MLModel, question: str, mode: str) -> tuple[np.ndarray | None, str]:
+def _question_vector(space: EmbeddingSpace, model: MLModel, question: str, mode: str) -> tuple[np.ndarray | None, str]:
     """Return the question's vector, or None and the reason why the semantic leg is left out."""
     if mode == Retrieval.KEYWORD or not question.strip():
         return None, ""
-    if not model.snippets.filter(embedded_in=space_of(model).name).exists():
+    size = index.dimensions_of(model.pk, space.name)
+    if size is None:
         return None, NO_VECTORS if model.snippets.exists() else ""
     try:
-        return embed_question(model, question), ""
+        vector = embed_question(space, question)
     except EmbeddingError as error:
         logger.warning("Semantic leg left out: %s", error)
         return None, f"There are no embeddings for now, so words alone were searched: {error}"
+    return (vector, "") if vector.size == size else (None, OTHER_SIZE)
 
 
 def _with_texts(model: MLModel, hits: list[IndexHit], space: str) -> list[RetrievedSnippet]:

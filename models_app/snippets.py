@@ -269,12 +269,12 @@ def delete_model(model: MLModel) -> None:
 
 
 def missing_vectors(model: MLModel) -> QuerySet[TrainingSnippet]:
-    """Return the snippets without a vector in the space the model searches."""
+    """Return the snippets without a vector in the space that is wanted: those there is work for."""
     return model.snippets.exclude(embedded_in=space_of(model).name)
 
 
 def vector_counts(model: MLModel) -> tuple[int, int]:
-    """Return how many of the model's snippets have their vector, and how many there are."""
+    """Return how many of the model's snippets have their vector in the space that is wanted, and how many there are."""
     return model.snippets.filter(embedded_in=space_of(model).name).count(), model.snippets.count()
 
 

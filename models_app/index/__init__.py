@@ -19,7 +19,15 @@ from models_app.index.keywords import (
     terms_of,
 )
 from models_app.index.statement import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
-from models_app.index.vectors import NotIndexed, drop_space, drop_vectors, ids_with_vectors, put_vectors
+from models_app.index.vectors import (
+    NotIndexed,
+    dimensions_of,
+    drop_space,
+    drop_vectors,
+    ids_with_vectors,
+    put_vectors,
+    space_names,
+)
 from tenants.store import tenant_atomic
 
 __all__ = [
@@ -36,6 +44,7 @@ __all__ = [
     "add_snippets",
     "add_terms",
     "check_model",
+    "dimensions_of",
     "drop_space",
     "drop_vectors",
     "ids_with_vectors",
@@ -47,6 +56,7 @@ __all__ = [
     "remove_snippets",
     "search",
     "snippet_count",
+    "space_names",
     "terms_of",
 ]
 

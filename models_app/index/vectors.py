@@ -22,6 +22,13 @@ from models_app.index.connection import id_list, rows, write
 from tenants.store import tenant_atomic
 
 SPACES = "SELECT id, name, dimensions FROM ret_space WHERE model_id = %(model)s ORDER BY name"
+DIMENSIONS = """
+SELECT dimensions
+FROM ret_space
+WHERE model_id = %(model)s
+AND name = %(name)s
+AND EXISTS (SELECT 1 FROM ret_chunk WHERE space_id = ret_space.id)
+"""
 ADD_SPACE = """
 INSERT INTO ret_space (model_id, name, dimensions)
 VALUES (%(model)s, %(name)s, %(dimensions)s)
@@ -45,6 +52,7 @@ ADD_CHUNK = "INSERT INTO ret_chunk (space_id, size, ids) VALUES (%(space)s, %(si
 ADD_VECTORS = "INSERT INTO ret_vectors (chunk_id, vectors) VALUES (%(chunk)s, %(vectors)s)"
 SET_CHUNK_IDS = "UPDATE ret_chunk SET ids = %(ids)s WHERE id = %(chunk)s"
 DELETE_VECTORS = "DELETE FROM ret_vectors WHERE chunk_id IN (SELECT value FROM json_each(%(ids)s))"
+CHUNKS_AT_ONCE = 20  # up to 10 MiB
 DELETE_CHUNKS = "DELETE FROM ret_chunk WHERE id IN (SELECT value FROM json_each(%(ids)s))"
 
 
@@ -89,9 +97,12 @@ def drop_from_all_spaces(model_id: int, ids: Iterable[int]) -> None:
 
 
 def drop_space(model_id: int, space: str) -> None:
-    """Remove all vectors of the model in one space."""
-    with tenant_atomic():
-        for space_id, _ in _spaces(model_id, space):
+    """Remove all vectors of the model in one space, some chunks in a transaction, so that no writer waits for long."""
+    for space_id, _ in _spaces(model_id, space):
+        while chunk_ids := [chunk_id for chunk_id, _ in rows(CHUNK_SIZES, space=space_id)][:CHUNKS_AT_ONCE]:
+            with tenant_atomic():
+                _delete_chunks(chunk_ids)
+        with tenant_atomic():
             _remove_space(space_id)
 
 
@@ -107,6 +118,17 @@ def drop_strays(model_id: int) -> None:
         ids = _ids_in(space_id)
         known = [row[0] for row in rows(INDEXED_IDS, model=model_id, ids=id_list(ids))]
         _drop(space_id, np.setdiff1d(ids, known))
+
+
+def space_names(model_id: int) -> list[str]:
+    """Return the spaces in which the model has vectors, or had some."""
+    return [name for _, name, _ in rows(SPACES, model=model_id)]
+
+
+def dimensions_of(model_id: int, space: str) -> int | None:
+    """Return how many numbers a vector of the model has in this space; None where it has no vector there."""
+    found = rows(DIMENSIONS, model=model_id, name=space)
+    return found[0][0] if found else None
 
 
 def models_with_spaces() -> set[int]:

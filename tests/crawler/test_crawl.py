@@ -19,6 +19,7 @@ from crawler.page_snippets import UNCHANGED
 from crawler.sources import MAX_CRAWL_DELAY_SECONDS, pause_seconds
 from crawler.web.site import Robots, SiteRules, SiteUnreachable
 from models_app import index, snippets
+from models_app.embedder import space_of
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval, TrainingSnippet
 from models_app.retrieval import retrieve
@@ -622,7 +623,7 @@ class TestProvidersThatFail:
         with Website({"/": page("Home", "/b"), "/b": page("Bread costs 3 euros")}) as website:
             crawl(hybrid, website)
             before = list(hybrid.snippets.values_list("pk", "completion", "embedded_in"))
-            assert {space for *_, space in before} == {"fake"}
+            assert {space for *_, space in before} == {space_of(hybrid).name}
             website.paths["/b"] = page("Bread costs 4 euros")
             provider.will(*[refusal(500)] * 10)
             job = crawl(hybrid, website)
@@ -633,7 +634,7 @@ class TestProvidersThatFail:
             provider.replies.clear()
             crawl(hybrid, website)
         assert "4 euros" in hybrid.snippets.get(uri=website.url("/b")).completion
-        assert set(hybrid.snippets.values_list("embedded_in", flat=True)) == {"fake"}
+        assert set(hybrid.snippets.values_list("embedded_in", flat=True)) == {space_of(hybrid).name}
         assert index.check_model(hybrid.pk) == []
 
     def test_a_first_import_without_vectors_is_found_by_its_words(self, hybrid, provider):

@@ -1,8 +1,10 @@
 """Retrieval end to end: meaning, words, both, and what happens when a leg is away."""
 
+import numpy as np
 import pytest
 
-from models_app import snippets, vectors
+from models_app import index, snippets, vectors
+from models_app.embedder import space_of
 from models_app.models import MLModel
 from models_app.retrieval import retrieve
 from tenants.store import activated
@@ -69,7 +71,8 @@ def test_an_embedding_service_that_is_away_leaves_the_keyword_leg(support):
     support.embedding_model = "far-away"
     support.provider_base_url = "http://127.0.0.1:9/v1"
     support.save()
-    support.snippets.update(embedded_in="far-away")
+    ids = list(support.snippets.values_list("pk", flat=True))
+    index.put_vectors(support.pk, space_of(support).name, ids, np.eye(len(ids)))
     retrieved = retrieve(support, "ERR-1234", mode="hybrid")
     assert retrieved.hits[0].title == "Fault ERR-1234"
     assert "no embeddings for now" in retrieved.degraded

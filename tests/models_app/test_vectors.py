@@ -79,7 +79,7 @@ def test_a_text_that_changes_while_it_is_embedded_gets_no_stale_vector(support):
 
     batch = list(support.snippets.all())
     edit_meanwhile()
-    assert vectors._embed(support, batch) == 0
+    assert vectors._embed(support, space_of(support), batch) == 0
     assert snippets.vector_counts(support) == (0, 1)
 
 
@@ -97,12 +97,13 @@ def test_the_job_ends_with_its_message_and_counts(support, acme):
 def test_a_fact_behind_the_limit_of_the_embedder_is_found_by_meaning(support):
     long = snippets.add(support, "Our house", LONG + PETS)
     snippets.add(support, "Arrival", "The reception is open from nine to five.")
-    snippets.add(support, "Animals of the forest", "Deer and foxes live in the hills behind the village.")
+    snippets.add(support, "The forest", "Deer and foxes live in the hills behind the village.")
     question = "Are pets allowed?"
     vectors.vectorise_missing(support)
     best = retrieve(support, question, mode="semantic").hits[0]
-    whole = embed_passages(support, [snippets.embedded_text(snippet) for snippet in support.snippets.order_by("pk")])
-    cosines = whole @ embed_question(support, question)
+    texts = [snippets.embedded_text(snippet) for snippet in support.snippets.order_by("pk")]
+    whole = embed_passages(space_of(support), texts)
+    cosines = whole @ embed_question(space_of(support), question)
     assert np.argmax(cosines) != 0  # as one vector, cut off at the limit, it was not found
     assert (best.id, best.semantic_rank) == (long.pk, 1)
     assert best.cosine > cosines.max()
@@ -130,11 +131,11 @@ def test_a_long_page_that_is_replaced_is_found_by_meaning_without_a_gap(support)
     vectors.vectorise_missing(support)
     drafts = [draft("Garden", LONG), draft("Hours", "Nine to five."), draft("House", LONG + PETS)]
     ahead = vectors.vectors_ahead(support, PAGE, drafts)
-    assert sorted(ahead) == sorted(map(snippets.embedded_text, drafts[::2]))
+    assert sorted(ahead.by_text) == sorted(map(snippets.embedded_text, drafts[::2]))
     snippets.replace_page_snippets(support, PAGE, drafts)
     vectors.store_vectors(support, PAGE, ahead)
     assert snippets.vector_counts(support) == (3, 3)
-    assert len(stored_ids()) == 1 + sum(len(rows) for rows in ahead.values())
+    assert len(stored_ids()) == 1 + sum(len(rows) for rows in ahead.by_text.values())
     hits = retrieve(support, "Are pets allowed?", mode="semantic").hits
     assert hits[0].title == "House"
     assert len(hits) == len({hit.id for hit in hits})
@@ -145,6 +146,7 @@ def test_a_batch_is_measured_by_its_windows(support):
     """With an API whose model reads 256 tokens."""
     with OpenAIServer() as server:
         support.embedding_model, support.provider_base_url, support.provider_key = "all-minilm", server.url, "sk-own"
+        support.save()
         for number in range(10):
             snippets.add(support, f"Garden {number}", LONG)
         checks = []
@@ -164,9 +166,9 @@ def test_what_the_page_says_of_an_edited_snippet_is_not_embedded(support):
     snippets.replace_page_snippets(support, PAGE, [draft("Roses.")])
     edited = snippets.edit(support.snippets.get(), "Garden", "Roses and tulips.", PAGE)
     vectors.vectorise_missing(support)
-    assert vectors.vectors_ahead(support, PAGE, [draft("Roses.")]) == {}
+    assert vectors.vectors_ahead(support, PAGE, [draft("Roses.")]).by_text == {}
     snippets.replace_page_snippets(support, PAGE, [draft("Lilies.")])
-    assert vectors.vectors_ahead(support, PAGE, [draft("Lilies.")]) == {}
+    assert vectors.vectors_ahead(support, PAGE, [draft("Lilies.")]).by_text == {}
     edited.refresh_from_db()
     assert snippets.vector_counts(support) == (1, 1)
     ahead = vectors.vectors_ahead(support, PAGE, [draft("Ferns.")])

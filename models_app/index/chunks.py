@@ -114,7 +114,7 @@ class TopK:
     nearest of its vectors. Exact, no index of neighbours.
     """
 
-    BUFFER_BYTES = CHUNK_BYTES
+    BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them
 
     def __init__(self):
         self._question: np.ndarray | None = None

@@ -5,7 +5,7 @@ scores. SQLite's own bm25() would count the whole table, and gives a word that h
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -176,5 +176,4 @@ def search(question: IndexQuestion) -> list[IndexHit]:
         b=BM25_B,
         fusion_k=FUSION_K,
     )
-    hits = [IndexHit(*row) for row in found]
-    return hits if is_hybrid else [replace(hit, fused_score=None) for hit in hits]
+    return [IndexHit(key, fused if is_hybrid else None, *legs) for key, fused, *legs in found]

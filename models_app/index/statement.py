@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models_app.index.chunks import checked
+from models_app.index.chunks import ROUNDING, checked
 from models_app.index.connection import rows
 from models_app.index.keywords import PREFIX_LENGTH, prefix_of
 from models_app.terms import EXACT_MARK
@@ -21,7 +21,12 @@ SEMANTIC, KEYWORD, HYBRID = "semantic", "keyword", "hybrid"
 TITLE_WEIGHT = 3.0
 EXACT_WEIGHT = 0.5
 BM25_K1, BM25_B = 1.2, 0.75  # the defaults of Lucene, whose idf is used too: it never falls to 0
-FUSION_K = 60  # Cormack, Clarke and Büttcher 2009, Reciprocal Rank Fusion
+# Hybrid adds up two shares, not reciprocal ranks, which know nothing of how far a hit stands before the next: a snippet's
+# BM25 as a share of the best hit's, and how far its cosine rises above the last of the pool, as a share of how far the
+# nearest does. So the leg that tells its hits apart decides, and a cutoff moves no score of what it keeps. Chosen by
+# bench_retrieval --sweep, on half of each set's questions.
+POOL = 100
+LEAST_SPAN = 0.005  # what the last of the pool rises, so that hardly different cosines do not decide
 # The rarest terms whose postings sum up to this are read, and at least two: it bounds the time of a long question. A
 # smaller budget wrecks the ranking (design/retrieval.md section 5).
 POSTINGS_BUDGET = 100_000
@@ -31,7 +36,7 @@ WITH
 semantic (id, cosine, position) AS MATERIALIZED (
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), key + 1
     FROM json_each((
-        SELECT topk(%(vector)s, %(pool)s, %(min_cosine)s, chunk.ids, packed.vectors)
+        SELECT topk(%(vector)s, %(pool)s, -1, chunk.ids, packed.vectors)
         FROM ret_space AS space
         CROSS JOIN ret_chunk AS chunk ON chunk.space_id = space.id
         CROSS JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
@@ -93,10 +98,17 @@ keyword (id, bm25, position) AS MATERIALIZED (
     ORDER BY bm25 DESC, id
     LIMIT %(pool)s
 ),
+pool (farthest, nearest) AS MATERIALIZED (
+    SELECT min(cosine) - %(least_span)s, max(cosine) FROM semantic
+),
 leg (id, score, keyword_rank, bm25, semantic_rank, cosine) AS (
-    SELECT id, 1.0 / (%(fusion_k)s + position), position, bm25, NULL, NULL FROM keyword
+    SELECT id, bm25 / (SELECT max(bm25) FROM keyword), position, bm25, NULL, NULL
+    FROM keyword
     UNION ALL
-    SELECT id, 1.0 / (%(fusion_k)s + position), NULL, NULL, position, cosine FROM semantic
+    SELECT id, (cosine - pool.farthest) / (pool.nearest - pool.farthest), NULL, NULL, position, cosine
+    FROM semantic
+    CROSS JOIN pool
+    WHERE cosine >= %(min_cosine)s
 )
 SELECT
     leg.id,
@@ -129,7 +141,7 @@ class IndexQuestion:
     min_cosine: float
     keyword_share: float
     limit: int
-    pool: int = 50
+    pool: int = POOL
     postings_budget: int = POSTINGS_BUDGET
 
 
@@ -163,7 +175,7 @@ def search(question: IndexQuestion) -> list[IndexHit]:
         vector=b"" if vector is None else vector.tobytes(),
         space=question.space,
         dimensions=0 if vector is None else vector.shape[1],
-        min_cosine=question.min_cosine,
+        min_cosine=question.min_cosine - ROUNDING,
         keyword_share=question.keyword_share if is_hybrid else 0.0,
         pool=question.pool if is_hybrid else question.limit,  # one leg feeds no fusion: its pool is the answer
         limit=question.limit,
@@ -174,6 +186,6 @@ def search(question: IndexQuestion) -> list[IndexHit]:
         postings_budget=question.postings_budget,
         k1=BM25_K1,
         b=BM25_B,
-        fusion_k=FUSION_K,
+        least_span=LEAST_SPAN,
     )
     return [IndexHit(key, fused if is_hybrid else None, *legs) for key, fused, *legs in found]

@@ -69,6 +69,17 @@ def bm25(texts: dict[int, tuple[str, str]], asked: tuple[str, ...]) -> dict[int,
     return scores
 
 
+def fused(keyword: dict[int, float], semantic: dict[int, float]) -> dict[int, float]:
+    """What hybrid makes of a pool of each leg: BM25 over the best, and the cosine's rise above the last over the best's."""
+    best = max(keyword.values(), default=0)
+    last = min(semantic.values(), default=0) - 0.005
+    span = max(semantic.values(), default=0) - last
+    return {
+        key: keyword.get(key, 0) / (best or 1) + (semantic.get(key, last) - last) / span
+        for key in keyword.keys() | semantic.keys()
+    }
+
+
 WORDS = ("refund", "price", "order", "parcel", "the", "is", "return", "returning", "returns")
 ODD_WORDS = ("ship_date", "ERR-1234", "C++", "2.10.3", "Rückgabe", "退款")
 

@@ -115,11 +115,14 @@ class TopK:
     """
 
     BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them
+    SELECTED_AT_ONCE = 8_192  # vectors: to look for the best after each chunk takes as long as a chunk's cosines
 
     def __init__(self):
         self._question: np.ndarray | None = None
         self._buffered: list[tuple[bytes, bytes]] = []
         self._buffered_bytes = 0
+        self._scanned: list[tuple[np.ndarray, np.ndarray]] = []
+        self._scanned_rows = 0
         self._ids = np.empty(0, IDS)
         self._cosines = np.empty(0, FLOATS)
 
@@ -134,6 +137,7 @@ class TopK:
 
     def finalize(self) -> str:
         self._scan()
+        self._select()
         return json.dumps(list(zip(self._ids.tolist(), self._cosines.tolist(), strict=True)))
 
     def _scan(self) -> None:
@@ -143,7 +147,16 @@ class TopK:
         vectors = np.frombuffer(b"".join(vectors for _, vectors in self._buffered), FLOATS)
         self._buffered, self._buffered_bytes = [], 0
         # Not `@`: on a busy machine its threads can stall for milliseconds. vecdot runs on one.
-        cosines = np.vecdot(vectors.reshape(len(ids), self._question.size), self._question)
+        self._scanned.append((ids, np.vecdot(vectors.reshape(len(ids), self._question.size), self._question)))
+        self._scanned_rows += len(ids)
+        if self._scanned_rows >= self.SELECTED_AT_ONCE:
+            self._select()
+
+    def _select(self) -> None:
+        if not self._scanned:
+            return
+        ids, cosines = (np.concatenate(each) for each in zip(*self._scanned, strict=True))
+        self._scanned, self._scanned_rows = [], 0
         found = np.flatnonzero((cosines >= self._min_cosine) & (ids != REMOVED))
         if found.size:
             self._keep_best(
@@ -153,9 +166,19 @@ class TopK:
 
     def _keep_best(self, ids: np.ndarray, cosines: np.ndarray) -> None:
         """Keep the best k ids, each with its best cosine; from now on, what is worse than the last is not looked at."""
+        ids, cosines = _nearest(ids, cosines, self._k)
         best_first = np.lexsort((ids, -cosines))
         ids, cosines = ids[best_first], cosines[best_first]
         firsts = np.sort(np.unique(ids, return_index=True)[1])[: self._k]
         self._ids, self._cosines = ids[firsts], cosines[firsts]
         if len(firsts) == self._k:
             self._min_cosine = self._cosines[-1]
+
+
+def _nearest(ids: np.ndarray, cosines: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Leave out, before they are sorted, vectors that cannot be among the best of k ids."""
+    if len(ids) > 4 * k > 0:
+        near = cosines >= np.partition(cosines, -2 * k)[-2 * k]
+        if len(np.unique(ids[near])) >= k:  # an id has a vector for each of its windows
+            return ids[near], cosines[near]
+    return ids, cosines

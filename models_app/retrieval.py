@@ -4,7 +4,7 @@ Test page, API, widget and benchmark all come through here. A leg that is away i
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -77,22 +77,45 @@ def retrieve(model: MLModel, question: str, mode: str | None = None, limit: int 
             return retrieved
 
 
-def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:
+@dataclass(frozen=True)
+class Prepared:
+    """A question as the index is asked it, and what was away (empty: nothing)."""
+
+    asked: IndexQuestion
+    degraded: str
+
+    @property
+    def opened(self) -> IndexQuestion:
+        """The same question without any cutoff or depth: what ranks and scores a hit would have had."""
+        everything = max(index.snippet_count(), 1)
+        return replace(self.asked, min_cosine=-2.0, keyword_share=0.0, pool=everything, limit=everything)
+
+    def relevance(self, hit: IndexHit) -> float:
+        """Return a hit's calibrated cosine, with which the threshold is compared: 0 is unrelated, 1 is equal."""
+        return calibrate(self.asked.space, hit.cosine)
+
+
+def prepare(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int = LIMIT) -> Prepared:
+    """Return what the index is asked for a question under one retrieval, in the space whose vectors answer."""
     vector, degraded = _question_vector(space, model, question, mode)
     legs = mode if vector is not None or mode == Retrieval.KEYWORD else Retrieval.KEYWORD
-    hits = index.search(
-        IndexQuestion(
-            model_id=model.pk,
-            mode=legs,
-            terms=tuple(question_terms(question)),
-            vector=vector,
-            space=space.name,
-            min_cosine=raw_cutoff(space.name, model.threshold),
-            keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
-            limit=limit,
-        )
+    asked = IndexQuestion(
+        model_id=model.pk,
+        mode=legs,
+        terms=tuple(question_terms(question)),
+        vector=vector,
+        space=space.name,
+        min_cosine=raw_cutoff(space.name, model.threshold),
+        keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
+        limit=limit,
     )
-    return Retrieved(hits=tuple(_with_texts(model, hits, space.name)), mode=mode, degraded=degraded)
+    return Prepared(asked, degraded)
+
+
+def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:
+    prepared = prepare(space, model, question, mode, limit)
+    hits = _with_texts(model, index.search(prepared.asked), prepared)
+    return Retrieved(hits=tuple(hits), mode=mode, degraded=prepared.degraded)
 
 
 def _question_vector(space: EmbeddingSpace, model: MLModel, question: str, mode: str) -> tuple[np.ndarray | None, str]:
@@ -110,13 +133,13 @@ def _question_vector(space: EmbeddingSpace, model: MLModel, question: str, mode:
     return (vector, "") if vector.size == size else (None, OTHER_SIZE)
 
 
-def _with_texts(model: MLModel, hits: list[IndexHit], space: str) -> list[RetrievedSnippet]:
+def _with_texts(model: MLModel, hits: list[IndexHit], prepared: Prepared) -> list[RetrievedSnippet]:
     snippets = TrainingSnippet.objects.filter(model=model).in_bulk([hit.id for hit in hits])
     found = [hit for hit in hits if hit.id in snippets]
-    return [_retrieved(rank, hit, snippets[hit.id], space) for rank, hit in enumerate(found, start=1)]
+    return [_retrieved(rank, hit, snippets[hit.id], prepared) for rank, hit in enumerate(found, start=1)]
 
 
-def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, space: str) -> RetrievedSnippet:
+def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, prepared: Prepared) -> RetrievedSnippet:
     return RetrievedSnippet(
         rank=rank,
         id=snippet.pk,
@@ -128,7 +151,7 @@ def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, space: str) -
         bm25=hit.bm25,
         semantic_rank=hit.semantic_rank,
         cosine=hit.cosine,
-        distance=None if hit.cosine is None else 1 - calibrate(space, hit.cosine),
+        distance=None if hit.cosine is None else 1 - prepared.relevance(hit),
         fused_score=hit.fused_score,
         source=snippet.source,
     )

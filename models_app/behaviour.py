@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from django import forms
 from django.core.exceptions import ValidationError
 
+from models_app.embedder import space_of
 from models_app.forms import read_website
 from models_app.models import LOCAL_EMBEDDING, MLModel
+from models_app.switching import keep_answering, settle
 from tenants.addresses import AddressRefused, provider_policy, refuse_url
 from tenants.models import Role
 from tenants.secrets import SecretLost
+from tenants.store import tenant_atomic
 
 SECTIONS = {
     "General": ["name", "slug"],
@@ -26,7 +29,7 @@ SECTIONS = {
     ],
     "Import": ["website", "recrawl_days", "import_images", "insert_source_url", "splitter_llm"],
     "Provider": ["provider_base_url", "provider_key", "forgets_provider_key"],
-    "Log and limits": ["logs_questions", "monthly_request_cap", "input_price", "output_price"],
+    "Log and limits": ["logs_questions", "monthly_request_cap", "input_price", "output_price", "embedding_price"],
 }
 OWNERS_FIELDS = SECTIONS["Provider"]
 PROVIDERS_NAMES = ("llm", "splitter_llm", "embedding_model")
@@ -46,7 +49,7 @@ MEANINGS = {
     "change it and import again for finer or coarser snippets.",
     "embedding_model": f"Makes the vectors. Empty: the installation's ({LOCAL_EMBEDDING} unless the operator set "
     "another). A name of another one needs your own provider's base URL below. "
-    "A change makes all vectors missing until you press Vectorise.",
+    "After a change you are asked to make all vectors anew; until the last is made, the old ones answer.",
     "system_instruction": "Who the chatbot is and how it should answer. Sent first with each question.",
     "llm": "The chat model's name at your own provider, such as gpt-4o-mini; it needs the provider's base URL below. "
     "Empty: the installation's; where there is none, the best passages are quoted instead.",
@@ -71,11 +74,13 @@ MEANINGS = {
     "provider_base_url": "Any service that speaks OpenAI's API, such as https://api.openai.com/v1. Empty: the "
     "installation's. Used for the LLMs above and the embedding model.",
     "provider_key": "Stored encrypted and never shown again. Leave empty to keep the one that is set.",
-    "forgets_provider_key": "Removes the stored key when you save.",
+    "forgets_provider_key": "Removes the stored key when you save, also the one that is kept for the vectors of the "
+    "provider you have left, which then answer no more.",
     "logs_questions": "Keeps questions and answers in History. Off: nothing of them is stored.",
     "monthly_request_cap": "Questions this model answers in a calendar month. Empty: as many as the workspace may ask.",
     "input_price": "What the provider charges for a million tokens sent. With both prices set, History shows the cost.",
     "output_price": "What it charges for a million tokens written.",
+    "embedding_price": "What it charges for a million tokens embedded. With it set, Vectorise says what it costs.",
 }
 LABELS = {
     "llm": "Chat LLM",
@@ -90,6 +95,7 @@ LABELS = {
     "logs_questions": "Log questions",
     "input_price": "Price per million input tokens",
     "output_price": "Price per million output tokens",
+    "embedding_price": "Price per million embedded tokens",
 }
 STEPS = {"threshold": "0.01", "temperature": "0.1"}
 
@@ -191,7 +197,7 @@ class BehaviourForm(forms.ModelForm):
 
     def _post_clean(self):
         super()._post_clean()
-        moved = self.instance.provider_host != self._old_provider_host
+        moved = self.instance.provider_host and self.instance.provider_host != self._old_provider_host
         cleaned = self.cleaned_data
         if (
             moved
@@ -202,12 +208,19 @@ class BehaviourForm(forms.ModelForm):
             self.add_error("provider_key", "The stored key belongs to the provider's old address: enter the new one's.")
 
     def save(self):
-        if self.cleaned_data["forgets_provider_key"]:
-            self.instance.provider_key = ""
-        elif self.cleaned_data["provider_key"]:
-            self.instance.provider_key = self.cleaned_data["provider_key"]
-        # Only what was changed is written: two people who save at once undo nothing of each other's.
-        self.instance.save(update_fields=[*self._changed_columns(), "provider_key_encrypted"])
+        forgets = self.cleaned_data["forgets_provider_key"]
+        with tenant_atomic():
+            old = MLModel.objects.get(pk=self.instance.pk)
+            if self.cleaned_data["provider_key"] and not forgets:
+                self.instance.provider_key = self.cleaned_data["provider_key"]
+            elif forgets or (old.provider_base_url and not self.instance.provider_base_url):
+                self.instance.provider_key = ""
+            kept = keep_answering(old, self.instance, forgets)
+            # Only what was changed is written: two people who save at once undo nothing of each other's.
+            columns = [*self._changed_columns(), "provider_key_encrypted", *kept]
+            self.instance.save(update_fields=columns)
+        if space_of(self.instance) != space_of(old):
+            settle(self.instance)
         return self.instance
 
     def _changed_columns(self) -> list[str]:

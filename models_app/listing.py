@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from django.db.models import Count, Q, QuerySet
 
-from models_app import snippets
 from models_app.models import MLModel, Retrieval, TrainingSnippet
 from models_app.retrieval import retrieve
+from models_app.switching import without_vector
 
 FILTERS = {
     "": "All snippets",
@@ -60,7 +60,7 @@ def _in_state(model: MLModel, shown: str) -> QuerySet[TrainingSnippet]:
     if shown == "conflict":
         return model.snippets.exclude(conflict=TrainingSnippet.Conflict.NONE)
     if shown == "no-vector":
-        return snippets.missing_vectors(model)
+        return without_vector(model)
     return model.snippets.filter(source=shown) if shown else model.snippets.all()
 
 

@@ -17,7 +17,8 @@ class ModelOverview:
 
     model: MLModel
     snippet_count: int
-    vector_count: int
+    vector_count: int  # in the space that is wanted
+    answering_count: int  # found by meaning: a vector stands for them in the space that answers
     turn_count: int
     last_import: Job | None
     last_vectorising: Job | None
@@ -26,6 +27,11 @@ class ModelOverview:
     def missing_count(self) -> int:
         """How many vectors the model's retrieval needs and does not have."""
         return self.snippet_count - self.vector_count if self.model.needs_vectors else 0
+
+    @property
+    def is_switching(self) -> bool:
+        """Whether other vectors answer until those that are wanted are complete."""
+        return bool(self.missing_count) and self.answering_count > self.vector_count
 
     @property
     def is_importing(self) -> bool:
@@ -51,6 +57,7 @@ def overviews(models: QuerySet[MLModel]) -> list[ModelOverview]:
             model=model,
             snippet_count=sum(snippet_counts[model.pk].values()),
             vector_count=snippet_counts[model.pk][space_of(model).name],
+            answering_count=_answering_count(model, snippet_counts[model.pk]),
             turn_count=turn_counts.get(model.pk, 0),
             last_import=imports.get(model.pk),
             last_vectorising=vectorisings.get(model.pk),
@@ -62,6 +69,11 @@ def overviews(models: QuerySet[MLModel]) -> list[ModelOverview]:
 def overview_of(model: MLModel) -> ModelOverview:
     """Return the overview of one model."""
     return overviews(MLModel.objects.filter(pk=model.pk))[0]
+
+
+def _answering_count(model: MLModel, counts: Mapping[str, int]) -> int:
+    """Return how many snippets answer by their vectors: also those that have the next ones already."""
+    return sum(counts[name] for name in {model.answering_space, space_of(model).name} - {""})
 
 
 def _snippet_counts(models: QuerySet[MLModel]) -> Mapping[int, Mapping[str, int]]:

@@ -2,17 +2,18 @@
 
 import gc
 import logging
+import time
 
 from celery import shared_task
 from django.db import DatabaseError, IntegrityError
 
 from models_app import index, tokens
-from models_app.embedder import EmbeddingError
+from models_app.embedder import EmbeddingError, space_of
 from models_app.jobs import JobFailed, Lease, perform
 from models_app.local_embedder import local_embedder
 from models_app.memory import return_free_memory
 from models_app.models import MLModel, Vectorising
-from models_app.vectors import vectorise_missing
+from models_app.vectors import Spent, vectorise_missing
 from tenants.installation import ready_tenants
 from tenants.store import StoreNotReady, activated, tenant_atomic
 
@@ -47,12 +48,21 @@ def give_memory_back() -> None:
 
 def make_vectors(job: Vectorising, lease: Lease) -> str:
     """Make what is missing, keeping the job's counts up to date; returns the message of success."""
+    row, spent, began = Vectorising.objects.filter(pk=job.pk), Spent(), time.monotonic()
+    earlier = row.get()  # what workers did of this job before this one
 
     def note(done: int, total: int) -> None:
-        Vectorising.objects.filter(pk=job.pk).update(done_count=done, total_count=total)
+        row.update(
+            done_count=done,
+            total_count=total,
+            space=space_of(job.model).name,
+            made_count=earlier.made_count + spent.snippets,
+            token_count=earlier.token_count + spent.input_tokens,
+            worked_seconds=earlier.worked_seconds + time.monotonic() - began,
+        )
 
     try:
-        made = vectorise_missing(job.model, lease.check, note)
+        made = vectorise_missing(job.model, lease.check, note, spent)
     except EmbeddingError as error:
         raise JobFailed(str(error)) from error
     return f"{made:,} vectors made."

@@ -14,7 +14,9 @@ from models_app import snippets
 from models_app.listing import FILTERS, SORTS, Listing, as_ranges, in_ranges, pages_with
 from models_app.models import MLModel, TrainingSnippet, Vectorising
 from models_app.overview import overview_of
+from models_app.switching import without_vector
 from models_app.tasks import start_vectorising
+from models_app.vector_work import VectorWork
 from tenants.dialogs import dialog, given, saved
 from tenants.permissions import editor_required, refused
 
@@ -43,7 +45,7 @@ def _table_context(request: HttpRequest, model: MLModel) -> dict:
     page = Paginator(listing.ids(model), PAGE_SIZE).get_page(request.GET.get("page"))
     rows = model.snippets.defer("source_completion", "new_completion").in_bulk(list(page))
     page.object_list = [rows[pk] for pk in page if pk in rows]
-    without_vector = snippets.missing_vectors(model).filter(pk__in=rows)
+    lacking = without_vector(model).filter(pk__in=rows)
     return {
         "model": model,
         "listing": listing,
@@ -52,7 +54,7 @@ def _table_context(request: HttpRequest, model: MLModel) -> dict:
         "sorts": {value: label for value, (label, _) in SORTS.items()},
         "page_obj": page,
         "conflict_count": model.snippets.exclude(conflict=TrainingSnippet.Conflict.NONE).count(),
-        "missing_ids": set(without_vector.values_list("pk", flat=True)) if model.needs_vectors else set(),
+        "missing_ids": set(lacking.values_list("pk", flat=True)) if model.needs_vectors else set(),
     }
 
 
@@ -117,7 +119,7 @@ def snippet(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) ->
         "snippet": row,
         "model": row.model,
         "version_count": row.versions.count(),
-        "has_vector": not snippets.missing_vectors(row.model).filter(pk=pk).exists(),
+        "has_vector": not without_vector(row.model).filter(pk=pk).exists(),
     }
     return dialog(request, "partials/snippet.html", context, _page_of(tenant_slug, row.model))
 
@@ -171,14 +173,8 @@ def vectorise_stop(request: HttpRequest, tenant_slug: str, model_slug: str) -> H
 
 
 def _vectorise_context(model: MLModel) -> dict:
-    with_vector, total = snippets.vector_counts(model)
-    return {
-        "model": model,
-        "with_vector": with_vector,
-        "total": total,
-        "missing": total - with_vector,
-        "job": model.vectorisings.first(),
-    }
+    work = VectorWork.of(model)
+    return {"model": model, "work": work, "job": work.job}
 
 
 def _page_of(tenant_slug: str, model: MLModel, query: dict | None = None) -> str:

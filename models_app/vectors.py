@@ -50,6 +50,13 @@ OTHER_MODEL = (
 MOST_REFUSED = 5  # texts of a run, until the service, and not they, must be to blame
 
 
+@dataclass
+class Spent(Usage):
+    """What a run took: what an API was sent, and how many snippets have their vectors of it."""
+
+    snippets: int = 0
+
+
 @dataclass(frozen=True)
 class VectorsAhead:
     """The vectors of texts that are not stored yet, by text, and the space they lie in."""
@@ -70,31 +77,31 @@ def vectorise_missing(
     model: MLModel,
     check: Callable[[], None] = lambda: None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-    usage: Usage | None = None,
+    spent: Spent | None = None,
 ) -> int:
     """Embed every snippet of the model that lacks its vectors in the wanted space, and let that one answer then.
 
     Returns of how many snippets vectors were made. `check` is called between batches and may raise to end the work;
-    `progress` gets how many of the model's snippets have their vectors, and how many there are; the usage, what an API
-    was sent. The owner may choose another embedding model meanwhile: then its vectors are made. Raises EmbeddingError;
+    `progress` gets how many of the model's snippets have their vectors, and how many there are; `spent` is kept up to
+    date. The owner may choose another embedding model meanwhile: then its vectors are made. Raises EmbeddingError;
     what was made until then stays.
     """
-    made, refused, space, has_old_service = 0, {}, None, True
-    usage = usage or Usage()
+    refused, space, has_old_service = {}, None, True
+    spent = spent or Spent()
     progress(*vector_counts(model))
     while True:
         check()
         if space != (space := refresh(model)):
             settle(model)
         if has_old_service:
-            has_old_service = _keep_up(model, usage)
+            has_old_service = _keep_up(model, spent)
         batch = list(missing_vectors(model).exclude(pk__in=list(refused)).order_by("id")[:BATCH])
         if not batch:
             if refused or switch_if_complete(model):
                 break
             continue
         try:
-            made += _embed(model, space, batch, usage)
+            spent.snippets += _embed(model, space, batch, spent)
         except SnippetRefused as error:
             refused |= {row.pk: row.prompt for row in batch if embedded_text(row) == error.text}
             if len(refused) > MOST_REFUSED:
@@ -102,7 +109,7 @@ def vectorise_missing(
         progress(*vector_counts(model))
     if refused:
         raise EmbeddingError(Reason.REFUSED_REQUEST, _told_refused(list(refused.values())))
-    return made
+    return spent.snippets
 
 
 def _told_refused(titles: list[str]) -> str:

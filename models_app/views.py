@@ -80,19 +80,21 @@ def behaviour(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpRe
 
 
 def _behaviour_saved(request: HttpRequest, old: MLModel, new: MLModel) -> HttpResponse:
+    is_new_space = new.needs_vectors and (not old.needs_vectors or space_of(new) != space_of(old))
+    has_missing = is_new_space and snippets.missing_vectors(new).exists()
     if new.slug != old.slug:
         rename_in_keys(request.tenant, old.slug, new.slug)
     if (new.slug, new.name) != (old.slug, old.name):
         messages.success(request, "Behaviour saved.")
-        return HttpResponseClientRedirect(_page_of(request.tenant.slug, new))
-    toast = "Behaviour saved."
-    if new.needs_vectors and (not old.needs_vectors or space_of(new) != space_of(old)):
-        missing = snippets.missing_vectors(new).count()
-        lacking = "1 snippet has" if missing == 1 else f"{missing:,} snippets have"
-        toast += f" {lacking} no vector yet: press Vectorise." if missing else ""
-    events = ["behaviour-changed", "vectors-changed"]
+        return HttpResponseClientRedirect(
+            _page_of(request.tenant.slug, new, {"dialog": "vectorise"} if has_missing else None)
+        )
+    toast, events = "Behaviour saved.", ["behaviour-changed", "vectors-changed"]
     if new.max_context_tokens != old.max_context_tokens and new.snippets.filter(source__in=SPLIT_SOURCES).exists():
         events.append("split-changed")
+        toast += " Its vectors are still to be made: press Vectorise." if has_missing else ""
+    elif has_missing:
+        events.append("vectors-wanted")
     return saved(*events, toast=toast)
 
 

@@ -273,17 +273,35 @@ def test_two_people_who_save_different_knobs_undo_nothing(support, ann_browser, 
     assert (support.greeting, support.max_tokens) == ("From Ann", 777)
 
 
-def test_another_embedding_model_says_how_many_vectors_are_missing(support, ann_browser):
+def test_another_embedding_model_offers_to_make_its_vectors(support, ann_browser):
     snippets.add(support, "Hours", "Open from nine to five.")
-    sent = behaviour_fields(
-        support,
-        provider_base_url="https://llm.example/v1",
-        provider_key="sk-1",
-        embedding_model="text-embedding-3-small",
-    )
+    provider = {"provider_base_url": "https://llm.example/v1", "provider_key": "sk-1"}
+    sent = behaviour_fields(support, embedding_model="text-embedding-3-small", **provider)
+    saved = events_of(ann_browser.post(address("behaviour", "support"), sent, headers=HTMX))
+    assert "vectors-wanted" in saved
+    support.refresh_from_db()
+    sent = behaviour_fields(support, embedding_price="0.02")
+    assert "vectors-wanted" not in events_of(ann_browser.post(address("behaviour", "support"), sent, headers=HTMX))
+    offered = ann_browser.get(address("vectorise", "support"), headers=HTMX).content.decode()
+    assert "Make 1 vector" in offered
+    assert "cost, about" in offered
+
+
+def test_another_embedding_model_under_another_name_offers_them_after_the_redirect(support, ann_browser):
+    snippets.add(support, "Hours", "Open from nine to five.")
+    provider = {"provider_base_url": "https://llm.example/v1", "provider_key": "sk-1"}
+    sent = behaviour_fields(support, slug="help", embedding_model="text-embedding-3-small", **provider)
     response = ann_browser.post(address("behaviour", "support"), sent, headers=HTMX)
-    assert "1 snippet" in events_of(response)["toast"]["text"]
-    assert "Vectorise" in events_of(response)["toast"]["text"]
+    assert response.headers["HX-Redirect"] == address("training_data", "help") + "?dialog=vectorise"
+
+
+def test_a_key_goes_with_its_providers_address(support, ann_browser):
+    support.provider_base_url, support.provider_key = "https://llm.example/v1", "sk-1"
+    support.save()
+    sent = behaviour_fields(support, provider_base_url="")
+    assert ann_browser.post(address("behaviour", "support"), sent, headers=HTMX).status_code == 204
+    support.refresh_from_db()
+    assert (support.provider_base_url, support.provider_key) == ("", "")
 
 
 def test_a_renamed_model_keeps_its_api_keys(acme, support, ann_browser):

@@ -9,7 +9,7 @@ from models_app.embedder import EmbeddingError
 from models_app.models import MLModel
 from models_app.snippets import vector_counts
 from models_app.targets import activated_model
-from models_app.vectors import vectorise_missing
+from models_app.vectors import forget_vectors, vectorise_missing
 from tenants.reporting import ReportingCommand
 
 
@@ -19,10 +19,13 @@ class Command(ReportingCommand):
     def add_arguments(self, parser):
         super().add_arguments(parser)
         parser.add_argument("target", metavar="TENANT/MODEL")
+        parser.add_argument("--anew", action="store_true", help="Drop the vectors that are there, and make all anew.")
 
-    def report(self, *, target, **options):
+    def report(self, *, target, anew, **options):
         started = time.monotonic()
         with activated_model(target) as model:
+            if anew:
+                forget_vectors(model)
             made = _vectorise(model)
             with_vector, total = vector_counts(model)
         seconds = round(time.monotonic() - started, 2)

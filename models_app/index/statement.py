@@ -6,6 +6,7 @@ scores. SQLite's own bm25() would count the whole table, and gives a word that h
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,20 +32,8 @@ LEAST_SPAN = 0.005  # what the last of the pool rises, so that hardly different 
 # smaller budget wrecks the ranking (design/retrieval.md section 5).
 POSTINGS_BUDGET = 100_000
 
-SEARCH = """
-WITH
-semantic (id, cosine, position) AS MATERIALIZED (
-    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), key + 1
-    FROM json_each((
-        SELECT topk(%(vector)s, %(pool)s, -1, chunk.ids, packed.vectors)
-        FROM ret_space AS space
-        CROSS JOIN ret_chunk AS chunk ON chunk.space_id = space.id
-        CROSS JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
-        WHERE space.model_id = %(model)s
-        AND space.name = %(space)s
-        AND space.dimensions = %(dimensions)s
-    ))
-),
+# The parts of the statement that an explanation of its scores shares with it.
+WEIGHED_TERMS = """\
 model (snippets, average_terms) AS MATERIALIZED (
     SELECT snippets, terms * 1.0 / snippets
     FROM ret_model
@@ -71,7 +60,25 @@ weighed (term, weight) AS MATERIALIZED (
     CROSS JOIN model
     WHERE place <= 2
     OR postings <= %(postings_budget)s
+)"""
+POINTS = """\
+weight * frequency * (%(k1)s + 1)
+/ (frequency + %(k1)s * (1 - %(b)s + %(b)s * snippet.terms / model.average_terms))"""
+SEARCH = f"""
+WITH
+semantic (id, cosine, position) AS MATERIALIZED (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), key + 1
+    FROM json_each((
+        SELECT topk(%(vector)s, %(pool)s, -1, chunk.ids, packed.vectors)
+        FROM ret_space AS space
+        CROSS JOIN ret_chunk AS chunk ON chunk.space_id = space.id
+        CROSS JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
+        WHERE space.model_id = %(model)s
+        AND space.name = %(space)s
+        AND space.dimensions = %(dimensions)s
+    ))
 ),
+{WEIGHED_TERMS},
 found (id, weight, frequency) AS MATERIALIZED (
     SELECT posting.doc, weighed.weight, sum(CASE posting.col WHEN 'prompt' THEN %(title_weight)s ELSE 1.0 END)
     FROM weighed
@@ -83,8 +90,7 @@ scored (id, bm25) AS MATERIALIZED (
     SELECT
         found.id,
         round(sum(
-            weight * frequency * (%(k1)s + 1)
-            / (frequency + %(k1)s * (1 - %(b)s + %(b)s * snippet.terms / model.average_terms))
+            {POINTS}
         ), 10)
     FROM found
     CROSS JOIN model
@@ -122,7 +128,7 @@ JOIN models_app_trainingsnippet AS snippet ON snippet.id = leg.id AND snippet.mo
 GROUP BY leg.id
 ORDER BY fused_score DESC, leg.id
 LIMIT %(limit)s
-"""
+"""  # noqa: S608 (made of constants)
 
 
 @dataclass(frozen=True)
@@ -165,27 +171,31 @@ def search(question: IndexQuestion) -> list[IndexHit]:
     """
     if question.limit < 1:
         return []
+    found = rows(SEARCH, **parameters_of(question))
+    return [IndexHit(key, fused if question.mode == HYBRID else None, *legs) for key, fused, *legs in found]
+
+
+def parameters_of(question: IndexQuestion) -> dict[str, Any]:
+    """Return what stands in the statement for a question; raises VectorsRefused."""
     is_hybrid = question.mode == HYBRID
     terms = () if question.mode == SEMANTIC else question.terms
     vector = None if question.mode == KEYWORD or question.vector is None else checked([question.vector], 1)
-    found = rows(
-        SEARCH,
-        model=question.model_id,
-        terms=json.dumps([prefix_of(question.model_id) + term for term in terms]),
-        vector=b"" if vector is None else vector.tobytes(),
-        space=question.space,
-        dimensions=0 if vector is None else vector.shape[1],
-        min_cosine=question.min_cosine - ROUNDING,
-        keyword_share=question.keyword_share if is_hybrid else 0.0,
-        pool=question.pool if is_hybrid else question.limit,  # one leg feeds no fusion: its pool is the answer
-        limit=question.limit,
-        mark_place=PREFIX_LENGTH + 1,
-        exact_mark=EXACT_MARK,
-        exact_weight=EXACT_WEIGHT,
-        title_weight=TITLE_WEIGHT,
-        postings_budget=question.postings_budget,
-        k1=BM25_K1,
-        b=BM25_B,
-        least_span=LEAST_SPAN,
-    )
-    return [IndexHit(key, fused if is_hybrid else None, *legs) for key, fused, *legs in found]
+    return {
+        "model": question.model_id,
+        "terms": json.dumps([prefix_of(question.model_id) + term for term in terms]),
+        "vector": b"" if vector is None else vector.tobytes(),
+        "space": question.space,
+        "dimensions": 0 if vector is None else vector.shape[1],
+        "min_cosine": question.min_cosine - ROUNDING,
+        "keyword_share": question.keyword_share if is_hybrid else 0.0,
+        "pool": question.pool if is_hybrid else question.limit,  # one leg feeds no fusion: its pool is the answer
+        "limit": question.limit,
+        "mark_place": PREFIX_LENGTH + 1,
+        "exact_mark": EXACT_MARK,
+        "exact_weight": EXACT_WEIGHT,
+        "title_weight": TITLE_WEIGHT,
+        "postings_budget": question.postings_budget,
+        "k1": BM25_K1,
+        "b": BM25_B,
+        "least_span": LEAST_SPAN,
+    }

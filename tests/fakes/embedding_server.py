@@ -1,7 +1,8 @@
 """A local embedding API of several models whose spaces disagree, so that an answer tells in which of them it was found.
 
-A text belongs to the class of the first number in it. In each model's space, a question lies on the class's own axis,
-and a passage on that of a class some steps further: what is nearest to a question in one space is far in the others.
+A text belongs to the class of the first number in it; one without a number is far from all others. In each model's
+space, a question lies on the class's own axis, and a passage on that of a class some steps further: what is nearest to
+a question in one space is far in the others.
 """
 
 import re
@@ -10,7 +11,8 @@ from tests.fakes.openai_server import OpenAIServer, Reply, Request
 
 CLASSES = 100
 STEPS = {"first": 0, "second": 7, "third": 13}  # of passages, by the model's name
-DIMENSIONS = {"first": CLASSES, "second": CLASSES, "third": CLASSES + 28}
+DIMENSIONS = {"first": CLASSES + 1, "second": CLASSES + 1, "third": CLASSES + 28}
+NUMBER = re.compile(r"\d+")
 
 
 class EmbeddingServer(OpenAIServer):
@@ -25,7 +27,7 @@ class EmbeddingServer(OpenAIServer):
     def passages(self, model: str) -> list[str]:
         """Return the passages that were embedded by this model, in the order they came."""
         asked = [request.body for request in self.requests if request.body["model"] == model]
-        return [text for body in asked for text in body["input"] if not is_question(text)]
+        return [text for body in asked for text in body["input"] if NUMBER.search(text) and not is_question(text)]
 
 
 def passages_of(model: str, question: int, count: int) -> set[int]:
@@ -39,6 +41,7 @@ def is_question(text: str) -> bool:
 
 def vector_of(model: str, text: str) -> list[int]:
     """Return the text's vector in the model's space."""
-    number = int(re.search(r"\d+", text)[0])
-    axis = (number if is_question(text) else number + STEPS[model]) % CLASSES
+    found = NUMBER.search(text)
+    steps = 0 if is_question(text) else STEPS[model]
+    axis = (int(found[0]) + steps) % CLASSES if found else CLASSES
     return [int(place == axis) for place in range(DIMENSIONS[model])]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -111,6 +112,39 @@ def test_the_old_vectors_answer_until_the_new_ones_are_complete(taught, server, 
     assert index.space_names(taught.pk) == [space_of(taught).name]
     assert len(server.passages(other)) == COUNT, "each was embedded once, however often the run was ended"
     assert index.check_model(taught.pk) == []
+
+
+def test_a_worker_that_is_killed_loses_no_more_than_its_last_batch(acme, server):
+    with activated(acme):
+        model = MLModel.objects.create(slug="support", name="Support")
+        choose(model, "first", provider_base_url=server.url, provider_key="sk-own")
+        teach(model, COUNT)
+        give_vectors(model, "first")
+        choose(model, "second")
+    child = os.fork() or die_making_vectors(acme, model)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    with activated(acme):
+        assert snippets.vector_counts(model) == (2 * vectors.BATCH, COUNT)
+        assert answers(model) == "first"
+        assert vectors.vectorise_missing(model) == COUNT - 2 * vectors.BATCH
+        assert answers(model) == "second"
+        assert index.check_model(model.pk) == []
+
+
+def die_making_vectors(tenant, model) -> None:
+    """In a process of its own: kill it when two batches are made."""
+    looks = []
+
+    def check():
+        looks.append(1)
+        if len(looks) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        with activated(tenant):
+            vectors.vectorise_missing(model, check=check)
+    finally:
+        os._exit(1)
 
 
 def test_another_provider_is_another_space_and_the_old_one_is_asked_with_its_own_key_until_the_switch(taught, server):

@@ -1,0 +1,101 @@
+"""A change of the embedding model as its owner sees it, in a real browser: the offer, the price, the progress."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pytest
+from django.conf import settings
+from playwright.sync_api import Browser, expect
+
+from models_app import vectors
+from models_app.models import MLModel, Vectorising
+from models_app.tasks import make_vectors
+from tenants.store import activated
+from tests.fakes.embedding_server import EmbeddingServer
+from tests.live import live_url  # noqa: F401  a fixture
+from tests.models_app.test_switching import Killed, choose, dies_after, teach
+from tests.test_browser import browser, look  # noqa: F401  a fixture
+
+COUNT = 100
+
+
+@pytest.fixture
+def server():
+    with EmbeddingServer() as running:
+        yield running
+
+
+@pytest.fixture
+def page(live_url, browser: Browser, browse, ann):  # noqa: F811
+    """A page in which Ann is logged in."""
+    cookie = beside_the_browser(browse, ann).cookies[settings.SESSION_COOKIE_NAME]
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_url}])
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+    assert problems == []
+
+
+def test_the_owner_is_offered_the_new_vectors_with_what_they_take(page, live_url, acme, server):  # noqa: F811
+    beside_the_browser(make_model, acme, server.url)
+    page.goto(f"{live_url}/acme/models/support/?dialog=behaviour")
+    page.get_by_label("Embedding model").fill("second")
+    look(page, "behaviour-embedding-model")
+    page.get_by_role("button", name="Save behaviour").click()
+    dialog = page.locator("dialog[open]")
+    expect(dialog.get_by_text("0 of 100 vectors")).to_be_visible()
+    expect(dialog.get_by_text("the vectors of first at")).to_be_visible()
+    expect(dialog.get_by_text("cost, about")).to_be_visible()
+    look(page, "vectorise-offered")
+    dialog.get_by_role("button", name="Later").click()
+    expect(page.get_by_text("100 vectors to make anew, the old ones answer")).to_be_visible()
+    look(page, "vectorise-later")
+    page.get_by_role("button", name="Vectorise").click()
+    dialog.get_by_role("button", name="Make 100 vectors").click()
+    expect(dialog.get_by_text("Waiting for a worker")).to_be_visible()
+    beside_the_browser(work_on_it, acme, batches=2)
+    expect(dialog.get_by_text("64 of 100 vectors")).to_be_visible()
+    expect(dialog.get_by_text("time left, about")).to_be_visible()
+    look(page, "vectorise-running")
+    beside_the_browser(lose_the_worker, acme)
+    expect(dialog.get_by_text("Interrupted: the next worker goes on")).to_be_visible()
+    dialog.get_by_role("button", name="Stop").click()
+    expect(dialog.get_by_text("Stopped.")).to_be_visible()
+    dialog.get_by_role("button", name="Make 36 vectors").click()
+    beside_the_browser(work_on_it, acme)
+    expect(dialog.get_by_text("All 100 snippets have their vector of second at")).to_be_visible()
+    look(page, "vectorise-done")
+
+
+def beside_the_browser(function, *arguments, **options):
+    """Return what the function does in a thread of its own: the browser's thread runs an event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *arguments, **options).result()
+
+
+def make_model(tenant, url: str) -> None:
+    """Make a model that answers in the space of "first"."""
+    with activated(tenant):
+        model = MLModel.objects.create(slug="support", name="Support")
+        choose(model, "first", provider_base_url=url, provider_key="sk-own", embedding_price="0.13")
+        teach(model, COUNT)
+        vectors.vectorise_missing(model)
+
+
+def work_on_it(tenant, batches: int | None = None) -> None:
+    """Do the vectorising that waits, or so many batches of it, as a worker does that is then held up."""
+    with activated(tenant):
+        job = Vectorising.take(Vectorising.objects.latest("pk").pk)
+        with job.leased() as lease, suppress(Killed):
+            if batches:
+                lease.check = dies_after(batches)
+            job.finish(job.State.DONE, make_vectors(job, lease))
+
+
+def lose_the_worker(tenant) -> None:
+    with activated(tenant):
+        Vectorising.objects.update(leased_until=None)

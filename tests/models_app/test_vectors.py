@@ -136,6 +136,7 @@ def test_a_long_page_that_is_replaced_is_found_by_meaning_without_a_gap(support)
     vectors.store_vectors(support, PAGE, ahead)
     assert snippets.vector_counts(support) == (3, 3)
     assert len(stored_ids()) == 1 + sum(len(rows) for rows in ahead.by_text.values())
+    support.threshold = 0  # it is the order that tells of the vectors
     hits = retrieve(support, "Are pets allowed?", mode="semantic").hits
     assert hits[0].title == "House"
     assert len(hits) == len({hit.id for hit in hits})
@@ -151,7 +152,8 @@ def test_a_batch_is_measured_by_its_windows(support):
             snippets.add(support, f"Garden {number}", LONG)
         checks = []
         assert vectors.vectorise_missing(support, check=lambda: checks.append(1)) == 10
-        sent = [text for request in server.requests for text in request.body["input"]]
+        texts = [text for request in server.requests for text in request.body["input"]]
+    sent = [text for text in texts if LONG[:50] in text]
     assert len(sent) == len(stored_ids()) >= 40
     assert len(checks) >= len(sent) / vectors.BATCH
     assert all(text.startswith("Garden ") for text in sent)

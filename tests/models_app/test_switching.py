@@ -238,6 +238,29 @@ def test_a_page_that_is_replaced_meanwhile_stays_found_by_meaning(taught, server
     assert index.check_model(taught.pk) == []
 
 
+def test_what_is_imported_again_or_moved_is_not_embedded_again(taught, server):
+    page = "https://acme.test/page"
+    drafts = [TrainingSnippet(prompt=f"Fact {number}", completion="On a page.") for number in (201, 202, 203)]
+    snippets.replace_page_snippets(taught, page, drafts)
+    assert vectors.vectorise_missing(taught) == 3
+    sent = len(server.passages("first"))
+    for again in (drafts, drafts[::-1], drafts[1:] + drafts[:1]):
+        ahead = vectors.vectors_ahead(taught, page, again)
+        snippets.replace_page_snippets(taught, page, again)
+        vectors.store_vectors(taught, page, ahead)
+    snippets.move_page(taught, page, "https://acme.test/moved")
+    assert vectors.vectorise_missing(taught) == 0
+    assert len(server.passages("first")) == sent
+    assert 202 in found(taught, 2)
+
+
+def test_texts_that_are_the_same_are_embedded_once_in_a_batch(taught, server):
+    sent = len(server.passages("first"))
+    snippets.add_many(taught, [TrainingSnippet(prompt="Fact 300", completion="Ten times.") for _ in range(10)])
+    assert vectors.vectorise_missing(taught) == 10
+    assert len(server.passages("first")) == sent + 1
+
+
 def test_while_the_old_service_is_away_the_words_answer_and_the_new_vectors_are_made(taught, server):
     with EmbeddingServer() as elsewhere:
         choose(taught, "second", provider_base_url=elsewhere.url, provider_key="sk-new")

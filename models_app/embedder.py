@@ -37,10 +37,6 @@ KNOWN_DIMENSIONS = {
     "text-embedding-3-large": 3_072,
     "text-embedding-ada-002": 1_536,
 }
-# The cosine at which unrelated texts lie in a space, by a part of its name; 0 in the others. e5's lets the default
-# threshold cut at .79 (bench_retrieval --calibration): under 1 % of the right answers are lost, and most questions on
-# other subjects find nothing. At .73, 3 % would be lost, and a fifth of those to questions of two words.
-UNRELATED_COSINES = {"e5-": 0.705, "text-embedding-ada-002": 0.7}
 # e5's texts carry one of these in front; the local model writes them itself.
 E5_QUESTION, E5_PASSAGE = "query: ", "passage: "
 LONGEST_NAME = 100  # of a space, as the store holds it
@@ -117,9 +113,14 @@ def embed_passages(space: EmbeddingSpace, texts: list[str], usage: Usage | None 
 
 def embed_question(space: EmbeddingSpace, text: str) -> np.ndarray:
     """Return the unit vector of a question, shape (dimensions,); raises EmbeddingError."""
+    return embed_questions(space, [text])[0]
+
+
+def embed_questions(space: EmbeddingSpace, texts: list[str]) -> np.ndarray:
+    """Return one unit row for each question, shape (len(texts), dimensions); raises EmbeddingError."""
     if space.is_local:
-        return _ask_locally(lambda embedder: embedder.embed_question(text))
-    return ask_for_vectors(_service_of(space), [_sendable(space, E5_QUESTION, text)])[0]
+        return _ask_locally(lambda embedder: np.stack([embedder.embed_question(text) for text in texts]))
+    return ask_for_vectors(_service_of(space), [_sendable(space, E5_QUESTION, text) for text in texts])
 
 
 def fits_window(space: EmbeddingSpace, text: str, most_tokens: int = MAX_TEXT_TOKENS) -> bool:
@@ -132,22 +133,6 @@ def fits_window(space: EmbeddingSpace, text: str, most_tokens: int = MAX_TEXT_TO
 def passage_tokens(space: EmbeddingSpace, text: str) -> int:
     """Return how many tokens of the passage an API is sent at most, as we count them."""
     return count_tokens(_marked(space, E5_PASSAGE, text), space.model)
-
-
-def calibrate(space_name: str, cosine: float) -> float:
-    """Return the cosine stretched so that unrelated texts lie near 0 and equal ones at 1."""
-    start = _unrelated_cosine(space_name)
-    return (cosine - start) / (1 - start)
-
-
-def raw_cutoff(space_name: str, calibrated: float) -> float:
-    """Return the cosine of the space that calibrates to the given value."""
-    start = _unrelated_cosine(space_name)
-    return start + (1 - start) * calibrated
-
-
-def _unrelated_cosine(space_name: str) -> float:
-    return next((cosine for part, cosine in UNRELATED_COSINES.items() if part in space_name.lower()), 0.0)
 
 
 def _marked(space: EmbeddingSpace, prefix: str, text: str) -> str:

@@ -5,17 +5,17 @@ Test page, API, widget and benchmark all come through here. A leg that is away i
 
 import logging
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
 from models_app import index
+from models_app.calibration import calibration_of
 from models_app.embedder import (
     EmbeddingError,
     EmbeddingSpace,
     answering_space,
-    calibrate,
     embed_question,
-    raw_cutoff,
 )
 from models_app.index import IndexHit, IndexQuestion
 from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
@@ -29,6 +29,9 @@ OTHER_SIZE = (
     "searched: the vectors have to be made anew."
 )
 LIMIT = 50
+# When nothing is close by meaning, Hybrid keeps what has words of at least this times the threshold of the question's
+# weight: .6 at the default (bench_calibration).
+LEAST_MATCHED = 2.0
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,7 @@ class Prepared:
     def opened(self) -> IndexQuestion:
         """The same question without any cutoff or depth: what ranks and scores a hit would have had."""
         everything = max(index.snippet_count(), 1)
-        return replace(self.asked, min_cosine=-2.0, keyword_share=0.0, pool=everything, limit=everything)
-
-    def relevance(self, hit: IndexHit) -> float:
-        """Return a hit's calibrated cosine, with which the threshold is compared: 0 is unrelated, 1 is equal."""
-        return calibrate(self.asked.space, hit.cosine)
+        return replace(self.asked, min_relevance=-inf, keyword_share=0.0, pool=everything, limit=everything)
 
 
 def prepare(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int = LIMIT) -> Prepared:
@@ -105,8 +104,10 @@ def prepare(space: EmbeddingSpace, model: MLModel, question: str, mode: str, lim
         terms=tuple(question_terms(question)),
         vector=vector,
         space=space.name,
-        min_cosine=raw_cutoff(space.name, model.threshold),
+        min_relevance=model.threshold,
         keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
+        least_matched=LEAST_MATCHED * model.threshold,
+        calibration=calibration_of(model, space),
         limit=limit,
     )
     return Prepared(asked, degraded)
@@ -151,7 +152,7 @@ def _retrieved(rank: int, hit: IndexHit, snippet: TrainingSnippet, prepared: Pre
         bm25=hit.bm25,
         semantic_rank=hit.semantic_rank,
         cosine=hit.cosine,
-        distance=None if hit.cosine is None else 1 - prepared.relevance(hit),
+        distance=None if hit.cosine is None else 1 - hit.relevance,
         fused_score=hit.fused_score,
         source=snippet.source,
     )

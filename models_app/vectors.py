@@ -15,6 +15,7 @@ import numpy as np
 from django.db.models import QuerySet
 
 from models_app import index
+from models_app.calibration import refresh as refresh_calibration
 from models_app.dropped import without_dropped
 from models_app.embedder import (
     EmbeddingError,
@@ -97,6 +98,7 @@ def vectorise_missing(
             has_old_service = _keep_up(model, spent)
         batch = list(missing_vectors(model).exclude(pk__in=list(refused)).order_by("id")[:BATCH])
         if not batch:
+            refresh_calibration(model, space)  # before the space begins to answer
             if refused or switch_if_complete(model):
                 break
             continue

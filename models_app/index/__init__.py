@@ -18,6 +18,8 @@ from models_app.index.keywords import (
     snippet_count,
     terms_of,
 )
+from models_app.index.relevance import Calibration
+from models_app.index.scales import calibration_of, mean_vector, put_calibration, vector_count
 from models_app.index.statement import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
 from models_app.index.vectors import (
     NotIndexed,
@@ -35,6 +37,7 @@ __all__ = [
     "KEYWORD",
     "SEMANTIC",
     "AlreadyIndexed",
+    "Calibration",
     "IndexHit",
     "IndexQuestion",
     "NotIndexed",
@@ -43,11 +46,14 @@ __all__ = [
     "VectorsRefused",
     "add_snippets",
     "add_terms",
+    "calibration_of",
     "check_model",
     "dimensions_of",
     "drop_space",
     "drop_vectors",
     "ids_with_vectors",
+    "mean_vector",
+    "put_calibration",
     "put_vectors",
     "rebuild_model",
     "rebuild_outdated",
@@ -58,6 +64,7 @@ __all__ = [
     "snippet_count",
     "space_names",
     "terms_of",
+    "vector_count",
 ]
 
 

@@ -6,11 +6,14 @@ A chunk is up to half a megabyte: large enough that numpy scans it at memory spe
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from math import inf
 
 import numpy as np
 
-IDS, FLOATS = np.dtype("<i8"), np.dtype("<f4")
+from models_app.index.relevance import FLOATS, QuestionScale
+
+IDS = np.dtype("<i8")
 REMOVED = 0  # the id of a vector that is gone; snippet ids start at 1
 CHUNK_BYTES = (
     512 * 1024
@@ -108,28 +111,28 @@ def _tier(size: int) -> int:
 
 
 class TopK:
-    """The SQL aggregate topk(question, k, min_cosine, ids, vectors) over chunks.
+    """The SQL aggregate topk(question, k, scale, ids, vectors) over chunks; the scale is a packed QuestionScale.
 
-    Returns JSON [[id, cosine], ...] of the k best ids, best first, equal cosines by id: an id counts once, with the
-    nearest of its vectors. Exact, no index of neighbours.
+    Returns JSON [[id, cosine, relevance], ...] of the k best ids, best cosine first, equal ones by id: an id counts
+    once, with the nearest of its vectors. Exact, no index of neighbours.
     """
 
     BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them
-    SELECTED_AT_ONCE = 8_192  # vectors: to look for the best after each chunk takes as long as a chunk's cosines
+    SELECTED_BYTES = 24 * CHUNK_BYTES  # to look for the best after each chunk takes as long as a chunk's cosines
 
     def __init__(self):
         self._question: np.ndarray | None = None
         self._buffered: list[tuple[bytes, bytes]] = []
-        self._buffered_bytes = 0
-        self._scanned: list[tuple[np.ndarray, np.ndarray]] = []
-        self._scanned_rows = 0
-        self._ids = np.empty(0, IDS)
-        self._cosines = np.empty(0, FLOATS)
+        self._buffered_bytes = self._scanned_bytes = 0
+        self._scanned: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._best = _Found(np.empty(0, IDS), np.empty(0, FLOATS), np.empty(0, FLOATS))
+        self._least = -inf  # what is farther is not among the best
+        self._sum, self._count = 0.0, 0
 
-    def step(self, question: bytes, k: int, min_cosine: float, ids: bytes, vectors: bytes) -> None:
+    def step(self, question: bytes, k: int, scale: bytes, ids: bytes, vectors: bytes) -> None:
         if self._question is None:
             self._question = np.frombuffer(question, FLOATS)
-            self._k, self._min_cosine = k, min_cosine - ROUNDING
+            self._k, self._scale = k, QuestionScale.unpack(scale)
         self._buffered.append((ids, vectors))
         self._buffered_bytes += len(vectors)
         if self._buffered_bytes >= self.BUFFER_BYTES:
@@ -138,47 +141,72 @@ class TopK:
     def finalize(self) -> str:
         self._scan()
         self._select()
-        return json.dumps(list(zip(self._ids.tolist(), self._cosines.tolist(), strict=True)))
+        best = self._best
+        if not len(best.ids):
+            return "[]"
+        mean = self._sum / self._count
+        relevances = self._scale.relevance(best.cosines, best.bases, mean, self._count)
+        return json.dumps(list(zip(best.ids.tolist(), best.cosines.tolist(), relevances.tolist(), strict=True)))
 
     def _scan(self) -> None:
         if not self._buffered:
             return
         ids = unpack_ids(b"".join(ids for ids, _ in self._buffered))
         vectors = np.frombuffer(b"".join(vectors for _, vectors in self._buffered), FLOATS)
+        self._scanned_bytes += self._buffered_bytes
         self._buffered, self._buffered_bytes = [], 0
+        vectors = vectors.reshape(len(ids), self._question.size)
         # Not `@`: on a busy machine its threads can stall for milliseconds. vecdot runs on one.
-        self._scanned.append((ids, np.vecdot(vectors.reshape(len(ids), self._question.size), self._question)))
-        self._scanned_rows += len(ids)
-        if self._scanned_rows >= self.SELECTED_AT_ONCE:
+        self._scanned.append((ids, np.vecdot(vectors, self._question), vectors))
+        if self._scanned_bytes >= self.SELECTED_BYTES:
             self._select()
 
     def _select(self) -> None:
+        """Join what was scanned to the best k ids, each with its best cosine."""
         if not self._scanned:
             return
-        ids, cosines = (np.concatenate(each) for each in zip(*self._scanned, strict=True))
-        self._scanned, self._scanned_rows = [], 0
-        found = np.flatnonzero((cosines >= self._min_cosine) & (ids != REMOVED))
-        if found.size:
-            self._keep_best(
-                np.concatenate([self._ids, ids[found]]),
-                np.concatenate([self._cosines, cosines[found]]),
-            )
+        scanned, self._scanned, self._scanned_bytes = self._scanned, [], 0
+        ids, cosines = (np.concatenate([part[which] for part in scanned]) for which in (0, 1))
+        lives = ids != REMOVED
+        self._sum += float(cosines.sum(where=lives))
+        self._count += int(np.count_nonzero(lives))
+        near = _nearest(ids, cosines, np.flatnonzero(lives & (cosines >= self._least)), self._k)
+        if near.size:
+            found = _Found(ids[near], cosines[near], self._bases([vectors for _, _, vectors in scanned], near))
+            self._best = self._best.joined(found, self._k)
+        if len(self._best.ids) == self._k:
+            self._least = self._best.cosines[-1]
 
-    def _keep_best(self, ids: np.ndarray, cosines: np.ndarray) -> None:
-        """Keep the best k ids, each with its best cosine; from now on, what is worse than the last is not looked at."""
-        ids, cosines = _nearest(ids, cosines, self._k)
+    def _bases(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """Return the base of the rows (ascending) of what the parts are, one below the other."""
+        ends = np.cumsum([len(part) for part in parts])
+        split = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        starts = ends - [len(part) for part in parts]
+        own = zip(parts, split, starts, strict=True)
+        return np.concatenate([self._scale.bases(part[rows - start]) for part, rows, start in own])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Ids with the cosine of a vector of theirs, and its base, each of shape (size,)."""
+
+    ids: np.ndarray
+    cosines: np.ndarray
+    bases: np.ndarray
+
+    def joined(self, others: "_Found", k: int) -> "_Found":
+        """Return the best k ids of both, best first, each once."""
+        pairs = zip(astuple(self), astuple(others), strict=True)
+        ids, cosines, bases = (np.concatenate(pair) for pair in pairs)
         best_first = np.lexsort((ids, -cosines))
-        ids, cosines = ids[best_first], cosines[best_first]
-        firsts = np.sort(np.unique(ids, return_index=True)[1])[: self._k]
-        self._ids, self._cosines = ids[firsts], cosines[firsts]
-        if len(firsts) == self._k:
-            self._min_cosine = self._cosines[-1]
+        firsts = best_first[np.sort(np.unique(ids[best_first], return_index=True)[1])[:k]]
+        return _Found(ids[firsts], cosines[firsts], bases[firsts])
 
 
-def _nearest(ids: np.ndarray, cosines: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out, before they are sorted, vectors that cannot be among the best of k ids."""
-    if len(ids) > 4 * k > 0:
-        near = cosines >= np.partition(cosines, -2 * k)[-2 * k]
+def _nearest(ids: np.ndarray, cosines: np.ndarray, rows: np.ndarray, k: int) -> np.ndarray:
+    """Leave out, before they are sorted, rows that cannot be among the best of k ids."""
+    if len(rows) > 4 * k > 0:
+        near = rows[cosines[rows] >= np.partition(cosines[rows], -2 * k)[-2 * k]]
         if len(np.unique(ids[near])) >= k:  # an id has a vector for each of its windows
-            return ids[near], cosines[near]
-    return ids, cosines
+            return near
+    return rows

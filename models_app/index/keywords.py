@@ -11,7 +11,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from models_app.index.connection import id_list, rows, write, write_each
-from models_app.terms import TERMS_VERSION, index_terms
+from models_app.terms import ENDING_MARK, TERMS_VERSION, index_terms
 from tenants.store import tenant_atomic
 
 logger = logging.getLogger(__name__)
@@ -96,7 +96,9 @@ class Postings:
 
     @property
     def terms(self) -> int:
-        return sum(text.count(" ") + 1 for text in (self.prompt, self.completion) if text)
+        """How many terms make the snippet long: what a word may end with does not."""
+        own = (*self.prompt.split(), *self.completion.split())
+        return sum(not term.startswith(ENDING_MARK, PREFIX_LENGTH) for term in own)
 
     @property
     def digest(self) -> bytes:

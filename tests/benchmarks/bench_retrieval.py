@@ -25,6 +25,7 @@ SMALL_SETS = ("stackfaq", "xquad/en", "xquad/de", "xquad/zh", "squad-articles")
 BIG_SETS = ("awsdocs", "scifact")  # a quarter of an hour to embed: keyword alone unless named
 SPACE = "multilingual-e5-small"
 FUSION_POOL = 50
+PART = 250  # texts embedded between two savings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 sys.path[:0] = [str(PROJECT), str(SETS_FOLDER)]
@@ -98,13 +99,20 @@ class QuestionSet:
 
 
 def _embedded(what: str, texts: list[str], embed) -> np.ndarray:
-    """Return one row for each text, from the cache or from the local model."""
+    """Return one row for each text, from the cache or from the local model; what was begun is gone on with."""
     key = sha256("\0".join([SPACE, what, *texts]).encode()).hexdigest()[:16]
     file = CACHE / f"{key}.npy"
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         print(f"embedding {len(texts):,} {what} ...", file=sys.stderr, flush=True)
-        np.save(file, np.stack([row for text in texts for row in embed([text])]))
+        parts = [CACHE / f"{key}-{start}.npy" for start in range(0, len(texts), PART)]
+        for number, part in enumerate(parts):
+            if not part.exists():
+                own = texts[number * PART : (number + 1) * PART]
+                np.save(part, np.stack([row for text in own for row in embed([text])]))
+        np.save(file, np.concatenate([np.load(part) for part in parts]))
+        for part in parts:
+            part.unlink()
     return np.load(file)
 
 
@@ -151,7 +159,7 @@ def _question(model: MLModel, mode: str, text: str, vector) -> IndexQuestion:
         terms=tuple(question_terms(text)),
         vector=vector,
         space=SPACE,
-        min_cosine=-1.0,
+        min_relevance=-1.0,
         keyword_share=0.0,
         limit=10,
         pool=FUSION_POOL,

@@ -82,7 +82,7 @@ def teach(slug: str, texts: list[Text], vectors: np.ndarray, space: str = "bench
 
 
 def question(model: MLModel, mode: str, text: str, vector: np.ndarray | None, **changes) -> IndexQuestion:
-    fields = {"space": "bench", "min_cosine": -1.0, "keyword_share": 0.0, "limit": LIMIT, **changes}
+    fields = {"space": "bench", "min_relevance": -1.0, "keyword_share": 0.0, "limit": LIMIT, **changes}
     return IndexQuestion(model_id=model.pk, mode=mode, terms=tuple(question_terms(text)), vector=vector, **fields)
 
 

@@ -7,11 +7,9 @@ import pytest
 
 from models_app.embedder import (
     EmbeddingError,
-    calibrate,
     embed_passages,
     embed_question,
     fits_window,
-    raw_cutoff,
     space_of,
 )
 from models_app.embedding_api import MAX_BATCH_TEXTS
@@ -222,16 +220,3 @@ def test_a_silent_service_is_given_one_deadline(model, server, settings):
     settings.SITEWISE_LLM_TIMEOUT_SECONDS = 0.3
     server.will(Reply(hangs=True))
     assert failure_of(model, ["one"]).reason == Reason.TIMEOUT
-
-
-@pytest.mark.parametrize("space", ["multilingual-e5-small", "text-embedding-3-small", "text-embedding-ada-002", "tiny"])
-def test_a_cutoff_is_the_cosine_that_calibrates_to_the_threshold(space):
-    for threshold in (0, 0.3, 1):
-        assert calibrate(space, raw_cutoff(space, threshold)) == pytest.approx(threshold)
-    assert raw_cutoff(space, 1) == pytest.approx(1)
-
-
-def test_unrelated_texts_lie_near_zero_in_every_known_space():
-    assert raw_cutoff("multilingual-e5-small", 0) > 0.7
-    assert raw_cutoff("text-embedding-ada-002", 0) == pytest.approx(0.7)
-    assert raw_cutoff("text-embedding-3-large", 0) == raw_cutoff("tiny", 0) == 0

@@ -100,6 +100,7 @@ def test_a_fact_behind_the_limit_of_the_embedder_is_found_by_meaning(support):
     snippets.add(support, "The forest", "Deer and foxes live in the hills behind the village.")
     question = "Are pets allowed?"
     vectors.vectorise_missing(support)
+    support.threshold = 0.2
     best = retrieve(support, question, mode="semantic").hits[0]
     texts = [snippets.embedded_text(snippet) for snippet in support.snippets.order_by("pk")]
     whole = embed_passages(space_of(support), texts)

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from collections import Counter
 
 import numpy as np
@@ -15,7 +16,7 @@ SPACE = "test-space"
 
 
 def question(model: MLModel, text: str = "", mode: str = "keyword", vector=None, **changes) -> IndexQuestion:
-    values = {"space": SPACE, "min_cosine": -1.0, "keyword_share": 0.0, "limit": 50} | changes
+    values = {"space": SPACE, "min_relevance": -1.0, "keyword_share": 0.0, "limit": 50} | changes
     return IndexQuestion(model_id=model.pk, mode=mode, terms=tuple(question_terms(text)), vector=vector, **values)
 
 
@@ -53,7 +54,10 @@ def put(model: MLModel, vectors: dict[int, np.ndarray], space: str = SPACE) -> N
 
 
 def bm25(texts: dict[int, tuple[str, str]], asked: tuple[str, ...]) -> dict[int, float]:
-    """BM25 as Lucene counts it: k1 1.2, b 0.75, idf ln(1 + (N - n + .5) / (n + .5)); titles three times, exact half."""
+    """BM25 as Lucene counts it: k1 1.2, b 0.75, idf ln(1 + (N - n + .5) / (n + .5)); titles three times.
+
+    An exact spelling counts half beside its root; a term with a digit or symbol, which has no root, counts as both.
+    """
     titles = {key: Counter(index_terms(title)) for key, (title, _) in texts.items()}
     bodies = {key: Counter(index_terms(text)) for key, (_, text) in texts.items()}
     lengths = {key: titles[key].total() + bodies[key].total() for key in texts}
@@ -65,12 +69,18 @@ def bm25(texts: dict[int, tuple[str, str]], asked: tuple[str, ...]) -> dict[int,
         for key in holders:
             frequency = 3 * titles[key][term] + bodies[key][term]
             saturated = frequency * 2.2 / (frequency + 1.2 * (0.25 + 0.75 * lengths[key] / average))
-            scores[key] = scores.get(key, 0) + idf * saturated * (0.5 if term.startswith("=") else 1)
+            scores[key] = scores.get(key, 0) + idf * saturated * _weight(term)
     return scores
 
 
+def _weight(term: str) -> float:
+    if term.startswith("="):
+        return 0.5
+    return 1.5 if re.search(r"[0-9+#.&]", term) else 1
+
+
 def fused(keyword: dict[int, float], semantic: dict[int, float]) -> dict[int, float]:
-    """What hybrid makes of a pool of each leg: BM25 over the best, and the cosine's rise above the last over the best's."""
+    """Hybrid scores of a pool of each leg: BM25 and the rise of the cosine above the last, as shares of the best."""
     best = max(keyword.values(), default=0)
     last = min(semantic.values(), default=0) - 0.005
     span = max(semantic.values(), default=0) - last

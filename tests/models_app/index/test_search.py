@@ -133,7 +133,7 @@ def test_what_both_legs_find_comes_before_the_best_of_one(support, case):
     others = range(20, 30)
     teach(support, {key: "word " * words.get(key, 0) + "other" for key in [*words, *cosines, *others]})
     put(support, {key: near(cosine) for key, cosine in (cosines | dict.fromkeys(others, 0.2)).items()})
-    hits = index.search(question(support, "word", mode="hybrid", vector=unit(1, 0), min_cosine=0.5))
+    hits = index.search(question(support, "word", mode="hybrid", vector=unit(1, 0), min_relevance=0.5))
     assert [f"d{hit.id}" for hit in hits] == v05["expected"]["order"]
 
 
@@ -143,7 +143,7 @@ def test_a_snippet_of_both_legs_comes_once(support, case):
     put(support, {7: near(0.9), 12: near(0.8)})
     hits = index.search(question(support, "word", mode="hybrid", vector=unit(1, 0)))
     assert sorted(hit.id for hit in hits) == v07["expected"]["ids"]
-    assert hits[0] == IndexHit(7, pytest.approx(2), 1, hits[0].bm25, 1, pytest.approx(0.9))
+    assert hits[0] == IndexHit(7, pytest.approx(2), 1, hits[0].bm25, 1, pytest.approx(0.9), pytest.approx(0.9))
 
 
 def test_fusion_adds_up_the_shares_of_both_legs(support):
@@ -171,7 +171,7 @@ def test_a_leg_that_finds_nothing_leaves_the_order_to_the_other(support):
     by_words = found(support, "refund", limit=10)
     by_meaning = found(support, mode="semantic", vector=unit(1, 0), limit=10)
     assert found(support, "refund", mode="hybrid", vector=None, limit=10) == by_words
-    assert found(support, "refund", mode="hybrid", vector=unit(1, 0), min_cosine=0.95, limit=10) == by_words
+    assert found(support, "refund", mode="hybrid", vector=unit(1, 0), min_relevance=0.95, limit=10) == by_words
     assert found(support, "zebra", mode="hybrid", vector=unit(1, 0), limit=10) == by_meaning
 
 
@@ -180,17 +180,18 @@ def test_a_cutoff_moves_no_score_of_what_it_keeps(support):
     put(support, {key: near(0.9 - key / 20) for key in range(1, 10)})
     asked = {"text": "refund", "mode": "hybrid", "vector": unit(1, 0)}
     every = {hit.id: hit for hit in index.search(question(support, **asked))}
-    kept = index.search(question(support, **asked, min_cosine=0.6, keyword_share=0.5))
+    kept = index.search(question(support, **asked, min_relevance=0.6, keyword_share=0.5))
     in_both_legs = [hit for hit in kept if hit.bm25 and hit.cosine]
     assert 0 < len(in_both_legs) < len(every)
     assert in_both_legs == [every[hit.id] for hit in in_both_legs]
 
 
 def test_the_snippet_of_an_identifier_comes_before_those_that_are_only_alike(support):
-    others = {key: f"Error ERR-{key}: the payment was declined by the bank" for key in range(2000, 2040)}
-    teach(support, others | {1234: "ERR-1234 appears after a restart"})
-    put(support, {key: near(0.9 - (key - 2000) / 1000) for key in others} | {1234: near(0.88)})
-    assert found(support, "payment error ERR-1234", mode="hybrid", vector=unit(1, 0), limit=1) == [1234]
+    others = {key: f"Error ERR-{key}: the session has expired" for key in range(2000, 2040)}
+    teach(support, others | {1234: "Error ERR-1234: the disk is full", 1: "Welcome"})
+    put(support, {key: near(0.9 - (key - 2000) / 1000) for key in others} | {1234: near(0.85), 1: near(0.8)})
+    asked = "I get ERR-1234 when the session has expired"
+    assert found(support, asked, mode="hybrid", vector=unit(1, 0), limit=1) == [1234]
 
 
 def test_cosines_that_hardly_differ_leave_the_order_to_the_words(support):

@@ -36,8 +36,8 @@ def test_vectors_of_another_model_or_size_are_left_out(support):
 def test_the_cutoff_is_on_the_cosine(support):
     teach(support, {1: "a", 2: "b", 3: "c"})
     put(support, {1: near(0.9), 2: near(0.8), 3: near(0.7)})
-    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.8) == [1, 2]
-    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.95) == []
+    assert found(support, mode="semantic", vector=unit(1, 0), min_relevance=0.8) == [1, 2]
+    assert found(support, mode="semantic", vector=unit(1, 0), min_relevance=0.95) == []
 
 
 def test_rounding_does_not_cut_off_an_equal_vector(support):
@@ -45,7 +45,7 @@ def test_rounding_does_not_cut_off_an_equal_vector(support):
     vector = next(candidate for candidate in candidates if np.vecdot(candidate, candidate) < 1)
     teach(support, {1: "a"})
     put(support, {1: vector})
-    assert found(support, mode="semantic", vector=vector, min_cosine=1.0) == [1]
+    assert found(support, mode="semantic", vector=vector, min_relevance=1.0) == [1]
 
 
 def test_vectors_that_come_one_by_one_end_up_in_few_chunks(support):
@@ -101,7 +101,7 @@ def test_a_vector_put_again_takes_the_place_of_the_old_one(support):
     teach(support, {1: "a", 2: "b"})
     put(support, {1: unit(1, 0), 2: unit(0, 1)})
     put(support, {1: unit(0, 1)})
-    [hit] = index.search(question(support, mode="semantic", vector=unit(1, 0), min_cosine=-0.5, limit=1))
+    [hit] = index.search(question(support, mode="semantic", vector=unit(1, 0), min_relevance=-0.5, limit=1))
     assert (hit.id, hit.cosine) == (1, 0.0)
     assert index.ids_with_vectors(support.pk, SPACE).tolist() == [1, 2]
 
@@ -112,7 +112,7 @@ def test_a_snippet_of_several_vectors_comes_once_with_the_nearest_wherever_they_
     hits = index.search(question(support, mode="semantic", vector=unit(1, 0)))
     assert [(hit.id, hit.semantic_rank) for hit in hits] == [(1, 1), (2, 2), (3, 3)]
     assert [hit.cosine for hit in hits] == pytest.approx([0.9, 0.8, 0.7])
-    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.75) == [1, 2]
+    assert found(support, mode="semantic", vector=unit(1, 0), min_relevance=0.75) == [1, 2]
     assert index.ids_with_vectors(support.pk, SPACE).tolist() == [1, 2, 3]
     assert index.check_model(support.pk) == []
 
@@ -141,7 +141,7 @@ def test_the_vectors_of_a_snippet_go_together(support):
     windows = np.stack([unit(1, 0), unit(1, 1), unit(1, 0)])
     put(support, {1: windows, 2: unit(1, 0)})
     put(support, {1: unit(0, 1)})
-    assert found(support, mode="semantic", vector=unit(1, 0), min_cosine=0.1) == [2]
+    assert found(support, mode="semantic", vector=unit(1, 0), min_relevance=0.1) == [2]
     put(support, {1: windows})
     index.drop_vectors(support.pk, SPACE, [1])
     assert index.ids_with_vectors(support.pk, SPACE).tolist() == [2]

@@ -29,6 +29,7 @@ class PackedHit:
     tokens: int
     block: str
     is_cut: bool = False
+    tokens_left: int = 0  # of the budget when its turn came
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ def _pack(hits: Sequence[RetrievedSnippet], budget: int, llm: str) -> tuple[Pack
             block = _cut_at_sentence_end(block, budget, llm)
             tokens = count_tokens(block, llm)
         is_used = bool(block) and tokens <= left
+        packed.append(PackedHit(hit, is_used, tokens, block, is_cut, tokens_left=max(left, 0)))
         if is_used:
             left -= tokens + separator_tokens
-        packed.append(PackedHit(hit, is_used, tokens, block, is_cut))
     return tuple(packed)
 
 

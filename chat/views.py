@@ -1,6 +1,4 @@
-"""Asking as the owner sees it: the Test tab, and the History of what visitors asked."""
-
-from dataclasses import dataclass
+"""History as the owner sees it: what visitors asked, and what they were answered."""
 
 from django.core.paginator import Paginator
 from django.db.models import Q
@@ -10,19 +8,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import replace_url
 
-from chat.answer import answer_now
-from chat.context import Context, PackedHit, get_context
 from chat.models import Turn
-from chat.turns import Asked, QuestionTooLong, QuotaReached, refuse_long_question
-from models_app.llm import ProviderError
-from models_app.models import MLModel, Retrieval
+from models_app.models import MLModel
 from models_app.overview import overview_of
-from models_app.retrieval import NO_VECTORS
 from tenants.dialogs import given
 from tenants.permissions import editor_required
 
 PAGE_SIZE = 30
-LEAST_SHOWN, SHOWN_BEHIND_USED = 8, 4
 FILTERS = {
     "": ("All questions", Q()),
     "unanswered": ("Nothing found", Q(is_unanswered=True)),
@@ -30,99 +22,6 @@ FILTERS = {
     "degraded": ("Something was away", ~Q(degraded="")),
     "unreviewed": ("Not reviewed", Q(is_reviewed=False)),
 }
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one retrieval finds for the question of the Test tab."""
-
-    is_models_own: bool
-    context: Context
-    notice: str
-
-    @property
-    def used_count(self) -> int:
-        return sum(packed.is_used for packed in self.context.packed)
-
-    @property
-    def passed_over_count(self) -> int:
-        return len(self.context.packed) - self.used_count
-
-    @property
-    def shown(self) -> tuple[PackedHit, ...]:
-        """The hits up to a few behind the last one used."""
-        last_used = max((place for place, packed in enumerate(self.context.packed) if packed.is_used), default=0)
-        return self.context.packed[: max(last_used + SHOWN_BEHIND_USED, LEAST_SHOWN)]
-
-    @property
-    def hidden_count(self) -> int:
-        return len(self.context.packed) - len(self.shown)
-
-
-@require_GET
-def test(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
-    """The Test tab: a question against all three retrievals, and the answer a visitor would get."""
-    model = get_object_or_404(MLModel, slug=model_slug)
-    question = request.GET.get("question", "")
-    return render(
-        request,
-        "pages/test.html",
-        {"model": model, "overview": overview_of(model), "tab": "test", "question": question},
-    )
-
-
-# A question of thousands of characters does not fit an address, so it is posted, though nothing is changed.
-@require_POST
-def test_results(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
-    """What each retrieval finds for the question, side by side."""
-    model = get_object_or_404(MLModel, slug=model_slug)
-    question, refusal = _question_of(request, model)
-    columns = [] if refusal else _columns(model, question)
-    context = {"model": model, "question": question, "refusal": refusal, "columns": columns}
-    return render(request, "partials/test_results.html", context)
-
-
-def _question_of(request: HttpRequest, model: MLModel) -> tuple[str, str]:
-    """Return the question, and why it cannot be asked, or ""."""
-    question = request.POST.get("question", "").strip()
-    if not question:
-        return question, "Type a question first."
-    try:
-        refuse_long_question(model, question)
-    except QuestionTooLong as error:
-        return question, f"{error} Shorten it, or raise Max request tokens under Behaviour."
-    return question, ""
-
-
-def _columns(model: MLModel, question: str) -> list[Column]:
-    contexts = [get_context(model, question, mode=mode) for mode in Retrieval.values]
-    return [Column(context.mode == model.retrieval, context, _notice(model, context)) for context in contexts]
-
-
-def _notice(model: MLModel, context: Context) -> str:
-    """Return what was away, told for this page: a Keyword model lacks its vectors by choice."""
-    if context.degraded == NO_VECTORS and not model.needs_vectors:
-        return "This model searches by keyword and has no vectors, so words alone were searched here too."
-    return context.degraded
-
-
-@require_POST
-@editor_required
-def test_answer(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
-    """The answer a visitor would get; it is logged and counted like a visitor's."""
-    model = get_object_or_404(MLModel, slug=model_slug)
-    question, refusal = _question_of(request, model)
-    answered = None
-    if not refusal:
-        asked = Asked(model, question, channel="test", question_quota=request.tenant.question_quota)
-        try:
-            answered = answer_now(asked)
-        except (QuestionTooLong, QuotaReached) as error:
-            refusal = str(error)
-        except ProviderError as error:
-            refusal = f"There is no answer: {error.message}"
-    context = {"model": model, "answered": answered, "refusal": refusal}
-    return render(request, "partials/test_answer.html", context)
 
 
 @require_GET

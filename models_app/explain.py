@@ -7,6 +7,7 @@ answer is no matter of retrieval: who packs the context adds that cause.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import floor
 
 from models_app import index
 from models_app.asked_words import AskedWord, asked_words
@@ -49,6 +50,11 @@ class Cut:
     cause: Cause
     words: str
     passes_at: float = 0.0
+
+    @property
+    def passing_threshold(self) -> float:
+        """The largest threshold, to two digits, at which it would not cut; 0 if there is none above that."""
+        return max(floor(self.passes_at * 100), 0) / 100
 
     @property
     def reach(self) -> tuple[int, float]:

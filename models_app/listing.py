@@ -81,6 +81,19 @@ def _searched(found: QuerySet[TrainingSnippet], model: MLModel, words: str) -> Q
     return found.filter(holds | Q(pk__in=ranked))
 
 
+def titled_first(model: MLModel, words: str, count: int) -> list[TrainingSnippet]:
+    """Return the first snippets that hold the words as typed so far: in the title, by relevance, anywhere else."""
+    titled = model.snippets.filter(prompt__icontains=words).order_by("pk")
+    ids = list(titled.values_list("pk", flat=True)[:count])
+    if len(ids) < count:
+        ids += [hit.id for hit in retrieve(model, words, mode=Retrieval.KEYWORD, limit=count).hits]
+    if len(set(ids)) < count:
+        holds = model.snippets.filter(Q(completion__icontains=words) | Q(uri__icontains=words)).order_by("pk")
+        ids += holds.values_list("pk", flat=True)[:count]
+    rows = model.snippets.in_bulk(ids)
+    return [rows[pk] for pk in dict.fromkeys(ids) if pk in rows][:count]
+
+
 def pages_with(model: MLModel, typed: str) -> list[tuple[str, int]]:
     """Return the first addresses that hold what was typed, each with how many snippets come from it."""
     pages = model.snippets.exclude(uri="").filter(uri__icontains=typed.strip())

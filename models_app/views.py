@@ -89,13 +89,20 @@ def _behaviour_saved(request: HttpRequest, old: MLModel, new: MLModel) -> HttpRe
         return HttpResponseClientRedirect(
             _page_of(request.tenant.slug, new, {"dialog": "vectorise"} if has_missing else None)
         )
-    toast, events = "Behaviour saved.", ["behaviour-changed", "vectors-changed"]
-    if new.max_context_tokens != old.max_context_tokens and new.snippets.filter(source__in=SPLIT_SOURCES).exists():
-        events.append("split-changed")
+    toast, events = "Behaviour saved.", behaviour_events(old, new)
+    if "split-changed" in events:
         toast += " Its vectors are still to be made: press Vectorise." if has_missing else ""
     elif has_missing:
         events.append("vectors-wanted")
     return saved(*events, toast=toast)
+
+
+def behaviour_events(old: MLModel, new: MLModel) -> list[str]:
+    """Return what those who show the model, and those who offer to split its pages anew, should hear of."""
+    is_split_changed = new.max_context_tokens != old.max_context_tokens
+    if is_split_changed and new.snippets.filter(source__in=SPLIT_SOURCES).exists():
+        return ["behaviour-changed", "vectors-changed", "split-changed"]
+    return ["behaviour-changed", "vectors-changed"]
 
 
 def _page_of(tenant_slug: str, model: MLModel, query: dict | None = None) -> str:

@@ -1,9 +1,10 @@
 """Measures retrieval on the question sets of ../shared/data/retrieval: nDCG@10, recall@10, MRR@10, hit@1, time.
 
-    python -m tests.benchmarks.bench_retrieval [SET ...] [--keyword] [--calibration]
+    python -m tests.benchmarks.bench_retrieval [SET ...] [--keyword] [--sweep]
 
-Runs the product's own index in a store of its own. Vectors of the local model are kept under var/bench. With
---calibration it prints what a semantic cutoff keeps of the right answers, and of questions from another set.
+Runs the product's own index in a store of its own: each leg alone, plain reciprocal rank fusion of what the legs found,
+and the index's own hybrid, without any cutoff. Vectors of the local model are kept under var/bench. --sweep compares
+ways to fuse, chosen on every other question and told on the rest.
 """
 
 import argparse
@@ -22,9 +23,9 @@ PROJECT = Path(__file__).resolve().parents[2]
 SETS_FOLDER = PROJECT.parent / "shared" / "data" / "retrieval"
 CACHE = PROJECT / "var" / "bench"
 SMALL_SETS = ("stackfaq", "xquad/en", "xquad/de", "xquad/zh", "squad-articles")
-BIG_SETS = ("awsdocs", "scifact")  # a quarter of an hour to embed: keyword alone unless named
+BIG_SETS = ("scifact", "awsdocs")  # an hour to embed: keyword alone unless named, or embedded before
 SPACE = "multilingual-e5-small"
-FUSION_POOL = 50
+KEYWORD, SEMANTIC, RRF, HYBRID = "keyword", "semantic", "plain RRF", "hybrid"
 PART = 250  # texts embedded between two savings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -36,16 +37,19 @@ from django.test import override_settings  # noqa: E402
 
 django.setup()
 
-from baseline import load, score  # noqa: E402  (the sets' own loader and scorer)
+from baseline import load  # noqa: E402  (the sets' own loader)
 
 from models_app import index  # noqa: E402
-from models_app.index import IndexQuestion, SnippetText  # noqa: E402
+from models_app.evaluate import Scores, mean, score  # noqa: E402
+from models_app.index import IndexHit, IndexQuestion, SnippetText  # noqa: E402
+from models_app.index.statement import POOL  # noqa: E402
 from models_app.local_embedder import local_embedder  # noqa: E402
 from models_app.models import MLModel, TrainingSnippet  # noqa: E402
 from models_app.sections import Section  # noqa: E402
 from models_app.terms import question_terms  # noqa: E402
 from models_app.windows import windows_of  # noqa: E402
 from tenants.store import Store, activated, create_store  # noqa: E402
+from tests.benchmarks.fusions import DEPTH, Legs, by_ranks, told_sweep  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -82,15 +86,23 @@ class QuestionSet:
         """Which document each of the vectors belongs to, as its place among them."""
         return np.repeat(np.arange(len(self._windows)), [len(own) for own in self._windows])
 
+    @property
+    def _window_texts(self) -> list[str]:
+        return [window for own in self._windows for window in own]
+
     @cached_property
     def document_vectors(self) -> np.ndarray:
-        texts = [window for own in self._windows for window in own]
-        return _embedded(f"{self.name} documents", texts, local_embedder().embed_passages)
+        return _embedded(f"{self.name} documents", self._window_texts, local_embedder().embed_passages)
 
     @cached_property
     def question_vectors(self) -> np.ndarray:
         texts = [question["text"] for question in self.questions]
         return _embedded(f"{self.name} questions", texts, lambda texts: [local_embedder().embed_question(texts[0])])
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether its documents' vectors are kept from an earlier run."""
+        return _cached(f"{self.name} documents", self._window_texts).exists()
 
     def cosines(self, questions: "QuestionSet") -> np.ndarray:
         """Return how near the questions of a set are to these documents, shape (questions, documents)."""
@@ -98,14 +110,18 @@ class QuestionSet:
         return np.maximum.reduceat(cosines, np.flatnonzero(np.diff(self.owners, prepend=-1)), axis=1)
 
 
+def _cached(what: str, texts: list[str]) -> Path:
+    key = sha256("\0".join([SPACE, what, *texts]).encode()).hexdigest()[:16]
+    return CACHE / f"{key}.npy"
+
+
 def _embedded(what: str, texts: list[str], embed) -> np.ndarray:
     """Return one row for each text, from the cache or from the local model; what was begun is gone on with."""
-    key = sha256("\0".join([SPACE, what, *texts]).encode()).hexdigest()[:16]
-    file = CACHE / f"{key}.npy"
+    file = _cached(what, texts)
     if not file.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         print(f"embedding {len(texts):,} {what} ...", file=sys.stderr, flush=True)
-        parts = [CACHE / f"{key}-{start}.npy" for start in range(0, len(texts), PART)]
+        parts = [CACHE / f"{file.stem}-{start}.npy" for start in range(0, len(texts), PART)]
         for number, part in enumerate(parts):
             if not part.exists():
                 own = texts[number * PART : (number + 1) * PART]
@@ -134,106 +150,103 @@ def taught_model(questions: QuestionSet, with_vectors: bool) -> Iterator[MLModel
             yield model
 
 
-def measure(questions: QuestionSet, modes: tuple[str, ...]) -> None:
-    """Print one line for each retrieval."""
-    with_vectors = modes != ("keyword",)
-    with taught_model(questions, with_vectors) as model:
-        for mode in modes:
-            run, seconds = {}, []
-            for number, question in enumerate(questions.questions):
-                vector = questions.question_vectors[number] if with_vectors else None
-                began = time.perf_counter()
-                hits = index.search(_question(model, mode, question["text"], vector))
-                seconds.append(time.perf_counter() - began)
-                run[question["id"]] = [questions.documents[hit.id - 1]["id"] for hit in hits]
-            gain, recall, reciprocal = score(run, questions.answers)
-            first = np.mean([bool(run[key]) and run[key][0] in right for key, right in questions.answers.items()])
-            figures = f"{gain:.3f} {recall:.3f} {reciprocal:.3f} {first:.3f} {1000 * np.median(seconds):7.2f}"
-            print(f"{questions.name:16} {mode:9} {figures}", flush=True)
+@dataclass(frozen=True)
+class Answered:
+    """What one retrieval found for each of a set's questions, best first, and the seconds each took."""
+
+    found: list[list[IndexHit]]
+    seconds: list[float]
+
+    @property
+    def median_ms(self) -> float:
+        return 1000 * float(np.median(self.seconds))
+
+    def leg(self, number: int) -> list[tuple[int, float]]:
+        """Return one question's hits of a single leg as (snippet, score)."""
+        return [(hit.id, hit.cosine if hit.bm25 is None else hit.bm25) for hit in self.found[number]]
 
 
-def _question(model: MLModel, mode: str, text: str, vector) -> IndexQuestion:
-    return IndexQuestion(
-        model_id=model.pk,
-        mode=mode,
-        terms=tuple(question_terms(text)),
-        vector=vector,
-        space=SPACE,
-        min_relevance=-1.0,
-        keyword_share=0.0,
-        limit=10,
-        pool=FUSION_POOL,
-    )
+def ask(questions: QuestionSet, model: MLModel, mode: str, limit: int = DEPTH) -> Answered:
+    """Ask the index all questions of a set, without cutoffs."""
+    answered = Answered([], [])
+    for number, question in enumerate(questions.questions):
+        asked = IndexQuestion(
+            model_id=model.pk,
+            mode=mode,
+            terms=tuple(question_terms(question["text"])),
+            vector=None if mode == KEYWORD else questions.question_vectors[number],
+            space=SPACE,
+            limit=limit,
+        )
+        began = time.perf_counter()
+        answered.found.append(index.search(asked))
+        answered.seconds.append(time.perf_counter() - began)
+    return answered
 
 
-def calibrate(sets: list[QuestionSet]) -> None:
-    """Print what semantic cutoffs do: recall@10 lost in each set, and questions of other sets left without a hit."""
-    cutoffs = np.arange(0.74, 0.90, 0.01)
-    print(
-        "\ncosines at 5/50/95 %: of the right document, of the best wrong one, of the best one for a foreign question"
-    )
+def both_legs(questions: QuestionSet, model: MLModel) -> list[Legs]:
+    """Return what each leg finds for each question, as deep as any fusion looks."""
+    keyword, semantic = (ask(questions, model, mode, POOL) for mode in (KEYWORD, SEMANTIC))
+    return [Legs(keyword.leg(number), semantic.leg(number)) for number in range(len(questions.questions))]
+
+
+def scores_of(questions: QuestionSet, rankings: list[list[int]]) -> list[Scores]:
+    """Return what the rankings of snippets are worth, one for each question."""
+    ids = [document["id"] for document in questions.documents]
+    pairs = zip(rankings, questions.questions, strict=True)
+    return [score([ids[key - 1] for key in ranking], questions.answers[asked["id"]]) for ranking, asked in pairs]
+
+
+def measured(questions: QuestionSet, keyword_only: bool = False) -> dict[str, tuple[Scores, float | None]]:
+    """Return the mean scores of each retrieval, and the median milliseconds of a question if the index answers it."""
+    with taught_model(questions, with_vectors=not keyword_only) as model:
+        figures = {}
+        for mode in (KEYWORD,) if keyword_only else (KEYWORD, SEMANTIC, HYBRID):
+            answered = ask(questions, model, mode)
+            rankings = [[hit.id for hit in hits] for hits in answered.found]
+            figures[mode] = (mean(scores_of(questions, rankings)), answered.median_ms)
+        if not keyword_only:
+            plain = [by_ranks(legs) for legs in both_legs(questions, model)]
+            figures[RRF] = (mean(scores_of(questions, plain)), None)
+    return figures
+
+
+def sweep(sets: list[QuestionSet]) -> None:
+    """Print which way to fuse is best on every other question of the sets, and what it is worth on the rest."""
+    legs = {}
     for own in sets:
-        right, wrong = _right_and_best_wrong(own)
-        foreign = np.concatenate([own.cosines(other).max(1) for other in _foreign_to(own, sets)])
-        quantiles = (np.quantile(each, [0.05, 0.5, 0.95]).round(3).tolist() for each in (right, wrong, foreign))
-        print(f"{own.name:16}", *quantiles)
-    print("\nraw cutoff: recall@10 lost / foreign questions left without a hit")
-    print(f"{'':16}", *(f"   {cutoff:.2f}  " for cutoff in cutoffs))
-    for own in sets:
-        cells = [f"{_recall_lost(own, cutoff):.3f}/{_foreign_dropped(own, sets, cutoff):.2f}" for cutoff in cutoffs]
-        print(f"{own.name:16}", *cells, flush=True)
+        with taught_model(own, with_vectors=True) as model:
+            legs[own] = both_legs(own, model)
 
+    def gains(rank) -> dict[str, list[float]]:
+        return {own.name: [worth.ndcg for worth in scores_of(own, [rank(each) for each in legs[own]])] for own in sets}
 
-def _foreign_to(own: QuestionSet, sets: list[QuestionSet]) -> list[QuestionSet]:
-    """Return the sets whose questions the documents cannot answer: squad's languages are one text, and of its kind."""
-    family = own.name.split("/")[0]
-    return [other for other in sets if other.name.split("/")[0] != family]
-
-
-def _right_and_best_wrong(own: QuestionSet) -> tuple[np.ndarray, np.ndarray]:
-    cosines = own.cosines(own)
-    columns = {document["id"]: column for column, document in enumerate(own.documents)}
-    right, wrong = [], []
-    for row, question in enumerate(own.questions):
-        answers = [columns[key] for key in own.answers[question["id"]]]
-        right.append(cosines[row, answers].max())
-        wrong.append(np.delete(cosines[row], answers).max())
-    return np.array(right), np.array(wrong)
-
-
-def _recall_lost(own: QuestionSet, cutoff: float) -> float:
-    return _recall(own, -1.0) - _recall(own, cutoff)
-
-
-def _recall(own: QuestionSet, cutoff: float) -> float:
-    cosines = own.cosines(own)
-    best = np.argsort(-cosines, axis=1, kind="stable")[:, :10]
-    run = {
-        question["id"]: [own.documents[column]["id"] for column in best[row] if cosines[row, column] >= cutoff]
-        for row, question in enumerate(own.questions)
-    }
-    return score(run, own.answers)[1]
-
-
-def _foreign_dropped(own: QuestionSet, sets: list[QuestionSet], cutoff: float) -> float:
-    best = np.concatenate([own.cosines(other).max(1) for other in _foreign_to(own, sets)])
-    return float((best < cutoff).mean())
+    print("\n".join(told_sweep(gains)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"default: {' '.join(SMALL_SETS + BIG_SETS)}")
     parser.add_argument("--keyword", action="store_true", help="measure the keyword leg alone, without the local model")
-    parser.add_argument("--calibration", action="store_true", help="print what semantic cutoffs do")
+    parser.add_argument("--sweep", action="store_true", help="compare ways to fuse the legs")
     given = parser.parse_args()
-    names = given.sets or [*SMALL_SETS, *([] if given.calibration else BIG_SETS)]
-    if given.calibration:
-        calibrate([QuestionSet(name) for name in names])
+    sets = [QuestionSet(name) for name in given.sets or SMALL_SETS + BIG_SETS]
+    with_vectors = [] if given.keyword else [own for own in sets if given.sets or _is_cheap(own)]
+    if given.sweep:
+        sweep(with_vectors)
         return
     print(f"{'set':16} {'retrieval':9} nDCG  rec.  MRR   hit@1 ms a question (median)")
-    for name in names:
-        keyword_only = given.keyword or (name in BIG_SETS and not given.sets)
-        measure(QuestionSet(name), ("keyword",) if keyword_only else ("keyword", "semantic", "hybrid"))
+    for own in sets:
+        figures = measured(own, keyword_only=own not in with_vectors)
+        for name in (each for each in (KEYWORD, SEMANTIC, RRF, HYBRID) if each in figures):
+            worth, median = figures[name]
+            time_taken = "      -" if median is None else f"{median:7.2f}"
+            told = f"{worth.ndcg:.3f} {worth.recall:.3f} {worth.mrr:.3f} {worth.hit:.3f} {time_taken}"
+            print(f"{own.name:16} {name:9} {told}", flush=True)
+
+
+def _is_cheap(own: QuestionSet) -> bool:
+    return own.name in SMALL_SETS or own.is_embedded
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from models_app.index.explain import TermShare
-from models_app.terms import EXACT_MARK, UNSPACED_RUN, question_terms
+from models_app.terms import ENDING_MARK, EXACT_MARK, UNSPACED_RUN, question_terms
 
 WORD = re.compile(r"[^\s\"“”„«»()<>\[\]{}?!;:…。，、？！]+")
 
@@ -24,6 +24,7 @@ class AskedWord:
     weight: float  # of one occurrence, before the length of the snippet counts
     points: float  # its part of the snippet's BM25
     is_as_spelled: bool  # the snippet has this very spelling
+    is_only_ending: bool = False  # the snippet has it only as what a longer word ends with, as in compounds
 
     @property
     def is_in_snippet(self) -> bool:
@@ -39,7 +40,7 @@ def asked_words(question: str, shares: Sequence[TermShare]) -> tuple[AskedWord, 
         if own:
             words.append(_asked(word, own))
     # Of scripts without blanks, and of two words that may be written as one, the terms are what is told.
-    return (*words, *(_asked(share.term.removeprefix(EXACT_MARK), [share]) for share in left.values()))
+    return (*words, *(_asked(_shown(share.term), [share]) for share in left.values()))
 
 
 def _typed(question: str) -> Iterator[str]:
@@ -48,14 +49,31 @@ def _typed(question: str) -> Iterator[str]:
         yield from (part.strip(".,'’-") for part in UNSPACED_RUN.split(match[0]) if not UNSPACED_RUN.match(part))
 
 
+def _shown(term: str) -> str:
+    return f"…{term.removeprefix(ENDING_MARK)}" if _is_ending(term) else term.removeprefix(EXACT_MARK)
+
+
+def _is_ending(term: str) -> bool:
+    return term.startswith(ENDING_MARK)
+
+
 def _asked(word: str, shares: list[TermShare]) -> AskedWord:
+    endings = [share for share in shares if _is_ending(share.term)]
+    forms = [share for share in shares if not _is_ending(share.term)]
+    spellings = [share for share in forms if share.term.startswith(EXACT_MARK)]
+    in_forms, in_endings = _most(forms), _most(endings)
     return AskedWord(
         word=word,
         snippets=max(share.snippets for share in shares),
-        in_title=max(share.in_title for share in shares),
-        in_text=max(share.in_text for share in shares),
+        in_title=in_forms[0] + in_endings[0],  # no word is an ending of its own
+        in_text=in_forms[1] + in_endings[1],
         weight=sum(share.weight or 0.0 for share in shares),
         points=sum(share.points for share in shares),
-        is_as_spelled=any(share.points for share in shares if share.term.startswith(EXACT_MARK))
-        or not any(share.term.startswith(EXACT_MARK) for share in shares),
+        is_as_spelled=any(share.points for share in spellings) if spellings else bool(forms),
+        is_only_ending=any(in_endings) and not any(in_forms),
     )
+
+
+def _most(shares: list[TermShare]) -> tuple[int, int]:
+    """Return how often a title and a text have what they have most often of some terms."""
+    return max((share.in_title for share in shares), default=0), max((share.in_text for share in shares), default=0)

@@ -19,6 +19,7 @@ from models_app.index.keywords import (
     terms_of,
 )
 from models_app.index.relevance import Calibration
+from models_app.index.renewal import RebuildSuperseded, renew
 from models_app.index.scales import calibration_of, mean_vector, put_calibration, vector_count
 from models_app.index.statement import HYBRID, KEYWORD, SEMANTIC, IndexHit, IndexQuestion, search
 from models_app.index.vectors import (
@@ -41,6 +42,7 @@ __all__ = [
     "IndexHit",
     "IndexQuestion",
     "NotIndexed",
+    "RebuildSuperseded",
     "SnippetTerms",
     "SnippetText",
     "VectorsRefused",
@@ -92,24 +94,27 @@ def rebuild_model(model_id: int, texts: Iterable[SnippetText] | None = None) -> 
 
 
 def rebuild_outdated() -> list[int]:
-    """Rebuild the models of the store whose terms an older terms.py made; returns their ids."""
-    rebuilt = []
-    for model_id in keywords.outdated_models():
-        with tenant_atomic():
-            if model_id in keywords.outdated_models():  # another worker may have been quicker
-                rebuild_model(model_id)
-                rebuilt.append(model_id)
-    return rebuilt
+    """Rebuild the index of the store if an older terms.py made terms of it; returns the ids of the models concerned."""
+    outdated = keywords.outdated_models()
+    if outdated:
+        try:
+            renew()
+        except RebuildSuperseded:  # another worker does it
+            return []
+    return outdated
 
 
 def rebuild_store(model_ids: Iterable[int]) -> None:
-    """Make the whole index of the store anew for these models; mends also a damaged full-text table."""
-    wanted = list(model_ids)
-    with tenant_atomic():
-        gone = vectors.models_with_spaces() - set(wanted)
-        keywords.clear_store()
-        for model_id in wanted:
-            keywords.add_snippets(model_id, keywords.stored_texts(model_id))
-            vectors.drop_strays(model_id)
-        for model_id in gone:
-            vectors.drop_all_spaces(model_id)
+    """Make the whole index of the store anew for these models, all it has; mends also a damaged full-text table.
+
+    In parts: a writer waits for one of them, and the old index answers until the new one takes over. Raises
+    RebuildSuperseded.
+    """
+    wanted = set(model_ids)
+    renew()
+    for model_id in vectors.models_with_spaces():
+        with tenant_atomic():
+            if model_id in wanted:
+                vectors.drop_strays(model_id)
+            else:
+                vectors.drop_all_spaces(model_id)

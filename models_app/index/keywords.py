@@ -178,13 +178,6 @@ def clear(model_id: int) -> None:
     write("DELETE FROM ret_model WHERE model_id = %(model)s", model=model_id)
 
 
-def clear_store() -> None:
-    """Empty the keyword leg of all models."""
-    write("INSERT INTO ret_fts (ret_fts) VALUES ('delete-all')")
-    write("DELETE FROM ret_snippet")
-    write("DELETE FROM ret_model")
-
-
 def stored_texts(model_id: int) -> Iterator[SnippetText]:
     """Yield the model's snippets as its rows have them, by id."""
     after = 0

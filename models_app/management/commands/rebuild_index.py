@@ -29,6 +29,8 @@ class Command(ReportingCommand):
     def report(self, *, target, **options):
         try:
             self.models = _rebuild_model(target) if "/" in target else _rebuild_tenant(target)
+        except index.RebuildSuperseded as error:
+            raise CommandError(str(error)) from error
         except DatabaseError as error:
             tenant = target.split("/")[0]
             raise CommandError(f"{error}. Make the whole store's index anew: rebuild_index {tenant}") from error
@@ -50,12 +52,14 @@ def _rebuild_tenant(slug: str) -> list[dict]:
 
 
 def _rebuild(models: list[MLModel], rebuild) -> list[dict]:
-    """Check the models, rebuild them all in one transaction, check them again."""
+    """Check the models, rebuild them, check them again."""
     found = [index.check_model(model.pk) for model in tqdm(models, desc="Checking", unit="model")]
     began = time.monotonic()
-    with tenant_atomic():
-        rebuild()
-        lost = [forget_lost_vectors(model) for model in models]
+    rebuild()
+    lost = []
+    for model in models:
+        with tenant_atomic():
+            lost.append(forget_lost_vectors(model))
     seconds = round(time.monotonic() - began, 2)
     left = [index.check_model(model.pk) for model in tqdm(models, desc="Checking again", unit="model")]
     return [

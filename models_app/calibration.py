@@ -55,32 +55,35 @@ def refresh(model: MLModel, space: EmbeddingSpace) -> None:
     except EmbeddingError as error:
         logger.warning("%s is not calibrated for %s for now: %s", space.name, model, error)
         return
-    made = _measured(model, space, asked.reshape(len(QUESTIONS), -1, asked.shape[1]), count)
+    made = measured(model, space.name, asked.reshape(len(QUESTIONS), -1, asked.shape[1]))
     if made:
         with tenant_atomic():
             index.put_calibration(model.pk, space.name, made)
 
 
-def _measured(model: MLModel, space: EmbeddingSpace, asked: np.ndarray, count: int) -> Calibration | None:
-    """Return the calibration, given the everyday questions' vectors, shape (languages, questions, dimensions)."""
-    mean = index.mean_vector(model.pk, space.name)
+def measured(model: MLModel, space: str, asked: np.ndarray) -> Calibration | None:
+    """Return the calibration of the model's vectors in a space; None where it has none, or of another size.
+
+    `asked` holds the vectors of the everyday questions, shape (languages, questions, dimensions).
+    """
+    count, mean = index.vector_count(model.pk, space), index.mean_vector(model.pk, space)
     if mean is None or mean.size != asked.shape[2]:
         return None
     unrelated = asked.mean(axis=1)
     starts = unrelated @ mean
     # The closest language is the collection's own.
-    known, start = _named(NEAREST, space.name, None), float(starts.max())
+    known, start = _named(NEAREST, space, None), float(starts.max())
     plain = NEAREST_UNRELATED / reach(count)  # reads what has risen as it is
-    measured = Calibration(start, plain, count, unrelated, tuple(starts.tolist()))
-    nearest = known or _nearest(model, space, asked[int(starts.argmax())], measured)
-    return Calibration(start, nearest, count, unrelated, measured.starts)
+    flat = Calibration(start, plain, count, unrelated, tuple(starts.tolist()))
+    nearest = known or _nearest(model, space, asked[int(starts.argmax())], flat)
+    return Calibration(start, nearest, count, unrelated, flat.starts)
 
 
-def _nearest(model: MLModel, space: EmbeddingSpace, questions: np.ndarray, plain: Calibration) -> float:
+def _nearest(model: MLModel, space: str, questions: np.ndarray, plain: Calibration) -> float:
     """Return how far up the best snippets for unrelated questions reach."""
     best = []  # on the plain scale, where `nearest` bends nothing
     for vector in questions:
-        asked = IndexQuestion(model.pk, index.SEMANTIC, (), vector, space.name, calibration=plain, limit=LOOKED_AT)
+        asked = IndexQuestion(model.pk, index.SEMANTIC, (), vector, space, calibration=plain, limit=LOOKED_AT)
         best.append(max((hit.relevance for hit in index.search(asked)), default=0.0))
     return float(np.clip(NEAREST_PER_MEDIAN * np.median(best) / reach(plain.vectors), LEAST_NEAREST, MOST_NEAREST))
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat import test_views, views
+from chat import trial_views, views
 
 app_name = "chat"
 
@@ -10,12 +10,12 @@ MODEL = "models/<slug:model_slug>/"
 TURN = f"{MODEL}history/<int:pk>/"
 
 urlpatterns = [
-    path(f"{MODEL}test/", test_views.test, name="test"),
-    path(f"{MODEL}test/results/", test_views.test_results, name="test_results"),
-    path(f"{MODEL}test/snippets/", test_views.test_snippets, name="test_snippets"),
-    path(f"{MODEL}test/why-not/<int:pk>/", test_views.test_why_not, name="test_why_not"),
-    path(f"{MODEL}test/save/", test_views.test_save, name="test_save"),
-    path(f"{MODEL}test/answer/", test_views.test_answer, name="test_answer"),
+    path(f"{MODEL}test/", trial_views.test, name="test"),
+    path(f"{MODEL}test/results/", trial_views.test_results, name="test_results"),
+    path(f"{MODEL}test/snippets/", trial_views.test_snippets, name="test_snippets"),
+    path(f"{MODEL}test/why-not/<int:pk>/", trial_views.test_why_not, name="test_why_not"),
+    path(f"{MODEL}test/save/", trial_views.test_save, name="test_save"),
+    path(f"{MODEL}test/answer/", trial_views.test_answer, name="test_answer"),
     path(f"{MODEL}history/", views.history, name="history"),
     path(f"{MODEL}history/turns/", views.turn_table, name="turn_table"),
     path(TURN, views.turn, name="turn"),

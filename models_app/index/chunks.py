@@ -114,10 +114,12 @@ class TopK:
     """The SQL aggregate topk(question, k, scale, ids, vectors) over chunks; the scale is a packed QuestionScale.
 
     Returns JSON [[id, cosine, relevance], ...] of the k best ids, best cosine first, equal ones by id: an id counts
-    once, with the nearest of its vectors. Exact, no index of neighbours.
+    once, with the nearest of its vectors. Exact, no index of neighbours. Of the first COMPARED none is worth less than a
+    farther one: a threshold that keeps a hit keeps what ranks before it.
     """
 
     BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them
+    COMPARED = 50  # as many as anybody asks for at least, so that a hit is worth the same in each mode
     SELECTED_BYTES = 24 * CHUNK_BYTES  # to look for the best after each chunk takes as long as a chunk's cosines
 
     def __init__(self):
@@ -146,6 +148,8 @@ class TopK:
             return "[]"
         mean = self._sum / self._count
         relevances = self._scale.relevance(best.cosines, best.bases, mean, self._count)
+        nearest = relevances[: self.COMPARED]
+        nearest[:] = np.maximum.accumulate(nearest[::-1])[::-1]
         return json.dumps(list(zip(best.ids.tolist(), best.cosines.tolist(), relevances.tolist(), strict=True)))
 
     def _scan(self) -> None:

@@ -34,6 +34,9 @@ BM25_K1, BM25_B = 1.2, 0.75  # the defaults of Lucene, whose idf is used too: it
 # how far the nearest does. So the leg that tells its hits apart decides, and a cutoff moves no score of what it keeps.
 # Chosen by bench_retrieval --sweep, on half of each set's questions.
 POOL = 100
+# How much of the keyword leg's share counts when its best hit has hardly a word of the question: all of it counts from
+# .6 of the question's weight on. Held-out halves .894, always all .893; paraphrases on sites of 20 pages need it.
+LEAST_TRUST = 0.4
 LEAST_SPAN = 0.005  # what the last of the pool rises, so that hardly different cosines do not decide
 # The rarest terms whose postings sum up to this are read, and at least two: it bounds the time of a long question. A
 # smaller budget wrecks the ranking (design/retrieval.md section 5).
@@ -119,10 +122,20 @@ unknown (weight) AS MATERIALIZED (
     WHERE question.value NOT IN (SELECT term FROM asked)
     AND substr(question.value, %(mark_place)s, 2) <> %(ending_mark)s
 ),
+whole (weight) AS MATERIALIZED (
+    SELECT coalesce((SELECT sum(weight) FROM weighed), 0) + coalesce((SELECT weight FROM unknown), 0)
+),
 enough (matched) AS MATERIALIZED (
-    SELECT %(least_matched)s
-        * (coalesce((SELECT sum(weight) FROM weighed), 0) + coalesce((SELECT weight FROM unknown), 0))
+    SELECT %(least_matched)s * weight
+    FROM whole
     WHERE NOT EXISTS (SELECT 1 FROM semantic WHERE relevance >= %(min_relevance)s)
+),
+trust (share) AS MATERIALIZED (
+    SELECT min(1.0, %(least_trust)s + scored.matched / whole.weight)
+    FROM scored
+    CROSS JOIN whole
+    ORDER BY scored.bm25 DESC, scored.id
+    LIMIT 1
 ),
 keyword (id, bm25, position) AS MATERIALIZED (
     SELECT id, bm25, row_number() OVER (ORDER BY bm25 DESC, id)
@@ -136,8 +149,9 @@ pool (farthest, nearest) AS MATERIALIZED (
     SELECT min(cosine) - %(least_span)s, max(cosine) FROM semantic
 ),
 leg (id, score, keyword_rank, bm25, semantic_rank, cosine, relevance) AS (
-    SELECT id, bm25 / (SELECT max(bm25) FROM keyword), position, bm25, NULL, NULL, NULL
+    SELECT id, trust.share * bm25 / (SELECT max(bm25) FROM keyword), position, bm25, NULL, NULL, NULL
     FROM keyword
+    CROSS JOIN trust
     UNION ALL
     SELECT id, (cosine - pool.farthest) / (pool.nearest - pool.farthest), NULL, NULL, position, cosine, relevance
     FROM semantic
@@ -222,6 +236,7 @@ def parameters_of(question: IndexQuestion) -> dict[str, Any]:
         "dimensions": 0 if vector is None else vector.shape[1],
         "scale": b"" if vector is None else question.calibration.for_question(vector[0]).pack(),
         "min_relevance": max(question.min_relevance - ROUNDING, -1e9),
+        "least_trust": LEAST_TRUST,
         "keyword_share": question.keyword_share if is_hybrid else 0.0,
         "least_matched": question.least_matched if is_hybrid and vector is not None else 0.0,
         "pool": question.pool if is_hybrid else question.limit,  # one leg feeds no fusion: its pool is the answer

@@ -1,14 +1,16 @@
 """Searching: both legs and their fusion against what they should be when computed in plain Python."""
 
+import dataclasses
 import random
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models_app import index
-from models_app.index import IndexHit, SnippetText
+from models_app.index import Calibration, IndexHit, SnippetText
 from models_app.index.statement import SEARCH
 from models_app.models import MLModel, TrainingSnippet
 from tenants.store import activated, connection
@@ -260,3 +262,26 @@ def test_a_megabyte_question_is_answered(support, piece):
 
 def test_the_statement_names_the_table_of_the_snippets():
     assert f"JOIN {TrainingSnippet._meta.db_table} AS" in SEARCH
+
+
+def test_words_count_less_beside_the_meaning_when_the_best_has_few_of_the_questions(support):
+    teach(support, {1: "refund", 2: "parcel", 3: "order"})
+    put(support, {1: near(0.2), 2: near(0.9), 3: near(0.1)})
+
+    def share(text: str) -> float:
+        hits = index.search(question(support, text, mode="hybrid", vector=unit(1, 0), min_relevance=0.5))
+        return next(hit.fused_score for hit in hits if hit.id == 1)
+
+    assert share("refund") == pytest.approx(1)
+    assert 0.4 < share("refund stolen yesterday evening outside town") < 0.6
+
+
+def test_a_threshold_that_keeps_a_snippet_keeps_what_is_nearer(support):
+    teach(support, {1: "everything", 2: "refund", 3: "parcel"})
+    put(support, {1: near(0.9), 2: unit(0.8, -0.6), 3: unit(-1, 0)})
+    usual = Calibration(0.5, 0.3, 3, np.stack([unit(1, 1) * np.float32(0.9)]), (0.5,))  # nearly all are near to 1
+    asked = question(support, mode="semantic", vector=unit(1, 0), calibration=usual, min_relevance=0.5)
+    first, second = index.search(asked)
+    assert (first.id, second.id, first.relevance) == (1, 2, second.relevance)
+    alone = index.search(dataclasses.replace(asked, limit=1))
+    assert alone == [], "by itself it is worth too little"

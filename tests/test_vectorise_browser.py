@@ -64,10 +64,12 @@ def test_the_owner_is_offered_the_new_vectors_with_what_they_take(page, live_url
     beside_the_browser(lose_the_worker, acme)
     expect(dialog.get_by_text("Interrupted: the next worker goes on")).to_be_visible()
     dialog.get_by_role("button", name="Stop").click()
-    expect(dialog.get_by_text("Stopped.")).to_be_visible()
+    expect(dialog.locator(".notice").get_by_text("Stopped.")).to_be_visible()
     dialog.get_by_role("button", name="Make 36 vectors").click()
+    expect(dialog.get_by_text("Waiting for a worker")).to_be_visible()
     beside_the_browser(work_on_it, acme)
-    expect(dialog.get_by_text("All 100 snippets have their vector of second at")).to_be_visible()
+    done = dialog.get_by_role("paragraph").filter(has_text="All 100 snippets have their vector of second at")
+    expect(done).to_be_visible()
     look(page, "vectorise-done")
 
 

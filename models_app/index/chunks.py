@@ -114,8 +114,8 @@ class TopK:
     """The SQL aggregate topk(question, k, scale, ids, vectors) over chunks; the scale is a packed QuestionScale.
 
     Returns JSON [[id, cosine, relevance], ...] of the k best ids, best cosine first, equal ones by id: an id counts
-    once, with the nearest of its vectors. Exact, no index of neighbours. Of the first COMPARED none is worth less than a
-    farther one: a threshold that keeps a hit keeps what ranks before it.
+    once, with the nearest of its vectors. Exact, no index of neighbours. Of the first COMPARED none is worth less than
+    a farther one: a threshold that keeps a hit keeps what ranks before it.
     """
 
     BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them

@@ -13,9 +13,9 @@ from models_app import index
 from models_app.asked_words import AskedWord, asked_words
 from models_app.embedder import EmbeddingError, EmbeddingSpace, answering_space, fits_window
 from models_app.index import IndexHit, IndexQuestion
-from models_app.index.explain import term_shares, vector_count
+from models_app.index.explain import matched_share, term_shares, vector_count
 from models_app.models import MLModel, Retrieval, TrainingSnippet
-from models_app.retrieval import Prepared, prepare
+from models_app.retrieval import LEAST_MATCHED, Prepared, cutoffs, prepare
 from models_app.terms import MAX_QUESTION_TERMS
 
 MOST_TERMS = f"So long a question is searched by its first {MAX_QUESTION_TERMS} words and spellings."
@@ -28,6 +28,7 @@ class Cause(StrEnum):
 
     THRESHOLD = "threshold"
     RELATIVE_CUTOFF = "relative cutoff"
+    TOO_FEW_WORDS = "too few words"
     DEPTH = "depth"
     BUDGET = "budget"
     NO_VECTOR = "no vector"
@@ -37,7 +38,7 @@ class Cause(StrEnum):
 # A snippet that both legs of a retrieval cut is said to be cut where it came farthest.
 FARTHEST_FIRST = (
     (Cause.DEPTH,),
-    (Cause.THRESHOLD, Cause.RELATIVE_CUTOFF),
+    (Cause.THRESHOLD, Cause.RELATIVE_CUTOFF, Cause.TOO_FEW_WORDS),
     (Cause.NO_VECTOR,),
     (Cause.NO_SHARED_TERM,),
 )
@@ -45,21 +46,16 @@ FARTHEST_FIRST = (
 
 @dataclass(frozen=True)
 class Cut:
-    """A cause with its numbers in words; and the threshold at which it would no longer cut, where there is one."""
+    """A cause with its numbers in words; and the threshold from which on it cuts, where it cuts by that (else 0)."""
 
     cause: Cause
     words: str
-    passes_at: float = 0.0
-
-    @property
-    def passing_threshold(self) -> float:
-        """The largest threshold, to two digits, at which it would not cut; 0 if there is none above that."""
-        return max(floor(self.passes_at * 100), 0) / 100
+    cuts_above: float = 0.0
 
     @property
     def reach(self) -> tuple[int, float]:
         """How far the snippet came: the smaller, the farther."""
-        return next(place for place, causes in enumerate(FARTHEST_FIRST) if self.cause in causes), -self.passes_at
+        return next(place for place, causes in enumerate(FARTHEST_FIRST) if self.cause in causes), -self.cuts_above
 
 
 @dataclass(frozen=True)
@@ -70,6 +66,7 @@ class KeywordStanding:
     bm25: float | None
     best: float | None  # the best hit's BM25
     found_count: int
+    matched_share: float  # how much of the question's weight it has words of, from 0 to 1
     words: tuple[AskedWord, ...]
     note: str = ""
 
@@ -93,6 +90,7 @@ class SemanticStanding:
     rank: int | None = None
     cosine: float | None = None
     relevance: float | None = None
+    best: float | None = None  # the nearest snippet's relevance
     compared_count: int = 0
     vector_count: int = 0
     away: str = ""  # why the question has no vector
@@ -109,6 +107,9 @@ class Finding:
     keyword_cut: Cut | None
     semantic_cut: Cut | None
     cut: Cut | None
+    passing_threshold: float | None = (
+        None  # the largest, to two digits, at which it would be found; None: there is none
+    )
 
 
 @dataclass(frozen=True)
@@ -150,6 +151,7 @@ def _keyword_standing(prepared: Prepared, question: str, snippet: TrainingSnippe
         bm25=mine and mine.bm25,
         best=hits[0].bm25 if hits else None,
         found_count=len(hits),
+        matched_share=matched_share(prepared.asked, snippet.pk),
         words=asked_words(question, term_shares(prepared.asked, snippet.pk)),
         note=MOST_TERMS if len(prepared.asked.terms) == MAX_QUESTION_TERMS else "",
     )
@@ -167,6 +169,7 @@ def _semantic_standing(
         rank=mine and mine.semantic_rank,
         cosine=mine and mine.cosine,
         relevance=mine and mine.relevance,
+        best=max((hit.relevance for hit in hits), default=None),
         compared_count=len(hits),
         vector_count=vectors,
         note="" if _is_read_whole(space, question) else BEGINNING_ONLY,
@@ -201,28 +204,44 @@ class _Judged:
         hits = index.search(replace(asked, limit=max(asked.limit, 2 * asked.pool)) if is_hybrid else asked)
         found = ((place, hit) for place, hit in enumerate(hits, start=1) if hit.id == self.snippet_id)
         rank, hit = next(found, (None, None))
+        is_any_near = any(hit.semantic_rank for hit in hits)
         keyword_cut = semantic_cut = None
         if asked.mode != Retrieval.SEMANTIC and not (hit and hit.keyword_rank):
-            keyword_cut = self._keyword_cut(asked, depth)
+            keyword_cut = self._keyword_cut(asked, depth, words_stand_alone=is_hybrid and not is_any_near)
         if mode != Retrieval.KEYWORD and not (hit and hit.semantic_rank):
             semantic_cut = self._semantic_cut(depth)
         cut = min((cut for cut in (keyword_cut, semantic_cut) if cut), key=lambda cut: cut.reach, default=None)
         if rank is not None:
             cut = None if rank <= asked.limit else _too_deep(rank, asked.limit)
-        return Finding(mode, rank, hit and hit.fused_score, keyword_cut, semantic_cut, cut)
+        passing = self._passing_threshold(asked) if cut and cut.cuts_above else None
+        return Finding(mode, rank, hit and hit.fused_score, keyword_cut, semantic_cut, cut, passing)
 
-    def _keyword_cut(self, asked: IndexQuestion, depth: int) -> Cut:
+    def _passing_threshold(self, asked: IndexQuestion) -> float | None:
+        """Ask the index anew at each threshold from which on a leg would keep it: another cutoff may still cut it."""
+        edges = [self.semantic.relevance or 0.0, self.semantic.best or 0.0]
+        if self.keyword.bm25 is not None:
+            edges += [self.keyword.bm25 / self.keyword.best, self.keyword.matched_share / LEAST_MATCHED]
+        thresholds = {floor(100 * edge) / 100 for edge in edges}
+        for threshold in sorted(thresholds, reverse=True):
+            is_lower = 0 < threshold < self.threshold
+            if is_lower and _of(index.search(replace(asked, **cutoffs(threshold))), self.snippet_id):
+                return threshold
+        return None
+
+    def _keyword_cut(self, asked: IndexQuestion, depth: int, words_stand_alone: bool) -> Cut:
         """Return what cut it in the keyword leg, which did not find it."""
         if self.keyword.bm25 is None:
             return Cut(Cause.NO_SHARED_TERM, self._nothing_shared())
         score, best = self.keyword.bm25, self.keyword.best
-        if self.keyword.rank > depth and score >= asked.keyword_share * best:
-            return _too_deep(self.keyword.rank, depth)
-        if score >= asked.keyword_share * best:
-            return Cut(Cause.RELATIVE_CUTOFF, self._too_little_matched())
-        score_shown, best_shown = _told_apart(score, best, digits=1)
-        words = f"Its words score {score_shown}, the best hit’s {best_shown}: under {asked.keyword_share:g} of it."
-        return Cut(Cause.RELATIVE_CUTOFF, words, passes_at=score / best)
+        share = asked.keyword_share if asked.mode == Retrieval.HYBRID else 0.0
+        if score < share * best:
+            score_shown, best_shown = _told_apart(score, best, digits=1)
+            words = f"Its words score {score_shown}, the best hit’s {best_shown}: under {share:g} of it."
+            return Cut(Cause.RELATIVE_CUTOFF, words, cuts_above=score / best)
+        if words_stand_alone and (self.keyword.rank <= depth or self.keyword.matched_share < asked.least_matched):
+            cuts_above = self.keyword.matched_share / LEAST_MATCHED
+            return Cut(Cause.TOO_FEW_WORDS, self._too_little_matched(asked.least_matched), cuts_above)
+        return _too_deep(self.keyword.rank, depth)
 
     def _nothing_shared(self) -> str:
         if self.keyword.unread:
@@ -232,12 +251,12 @@ class _Judged:
             return "The question has no word to search for."
         return "It shares no word with the question."
 
-    def _too_little_matched(self) -> str:
+    def _too_little_matched(self, least: float) -> str:
         """Say that a few words are not enough where the semantic leg, which would bear them out, keeps nothing."""
-        matched, asked = len(self.keyword.matched), len(self.keyword.words)
+        share, wanted = _told_apart(100 * self.keyword.matched_share, 100 * least, digits=0)
         return (
-            f"Nothing is near the question in meaning, and it has only {matched} of the question’s {asked} words, "
-            "which weigh too little by themselves."
+            "Nothing is near the question in meaning, so the words have to answer it alone: "
+            f"it has {share} % of their weight, {wanted} % are needed."
         )
 
     def _semantic_cut(self, depth: int) -> Cut:
@@ -248,7 +267,7 @@ class _Judged:
             return _too_deep(self.semantic.rank, depth)
         relevance, threshold = _told_apart(self.semantic.relevance, self.threshold, digits=2)
         words = f"Its relevance is {relevance}, the threshold {threshold}."
-        return Cut(Cause.THRESHOLD, words, passes_at=self.semantic.relevance)
+        return Cut(Cause.THRESHOLD, words, cuts_above=self.semantic.relevance)
 
 
 def _too_deep(rank: int, depth: int) -> Cut:

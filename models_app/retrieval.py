@@ -104,13 +104,20 @@ def prepare(space: EmbeddingSpace, model: MLModel, question: str, mode: str, lim
         terms=tuple(question_terms(question)),
         vector=vector,
         space=space.name,
-        min_relevance=model.threshold,
-        keyword_share=model.threshold if legs == Retrieval.HYBRID else 0.0,
-        least_matched=LEAST_MATCHED * model.threshold,
+        **cutoffs(model.threshold),
         calibration=calibration_of(model, space),
         limit=limit,
     )
     return Prepared(asked, degraded)
+
+
+def cutoffs(threshold: float) -> dict[str, float]:
+    """Return what a threshold makes the index cut by; a retrieval of one leg heeds its own part of it alone."""
+    return {
+        "min_relevance": threshold,
+        "keyword_share": threshold,
+        "least_matched": LEAST_MATCHED * threshold,
+    }
 
 
 def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:

@@ -1,11 +1,11 @@
-"""Takes a snippet's score apart: what each term of a question is worth, and how often the snippet has it."""
+"""Takes a snippet's score apart: what each term of a question is worth, and how much of it the snippet has."""
 
 from dataclasses import dataclass
 
 from models_app.index.chunks import unpack_ids
 from models_app.index.connection import rows
 from models_app.index.keywords import PREFIX_LENGTH
-from models_app.index.statement import POINTS, WEIGHED_TERMS, IndexQuestion, parameters_of
+from models_app.index.statement import POINTS, WEIGHED_TERMS, WHOLE_WEIGHT, IndexQuestion, parameters_of
 
 TERMS = f"""
 WITH
@@ -41,6 +41,15 @@ LEFT JOIN weighed ON weighed.term = asked.term
 LEFT JOIN counted ON counted.term = asked.term
 LEFT JOIN share ON share.term = asked.term
 """  # noqa: S608 (made of constants)
+MATCHED = f"""
+WITH
+{WEIGHED_TERMS},
+{WHOLE_WEIGHT}
+SELECT sum(weighed.weight) / whole.weight
+FROM whole
+CROSS JOIN weighed
+WHERE EXISTS (SELECT 1 FROM ret_posting AS posting WHERE posting.term = weighed.term AND posting.doc = %(id)s)
+"""  # noqa: S608 (made of constants)
 CHUNK_IDS = """
 SELECT chunk.ids
 FROM ret_space AS space
@@ -69,6 +78,12 @@ def term_shares(question: IndexQuestion, snippet_id: int) -> list[TermShare]:
         for term, *shares in rows(TERMS, id=snippet_id, **parameters_of(question))
     }
     return [found.get(term) or TermShare(term) for term in question.terms]
+
+
+def matched_share(question: IndexQuestion, snippet_id: int) -> float:
+    """Return how much of the question's weight the snippet has words of, from 0 to 1: what least_matched cuts by."""
+    [(share,)] = rows(MATCHED, id=snippet_id, **parameters_of(question))
+    return share or 0.0
 
 
 def vector_count(model_id: int, space: str, snippet_id: int) -> int:

@@ -76,6 +76,19 @@ weighed (term, weight) AS MATERIALIZED (
     WHERE place <= 2
     OR postings <= %(postings_budget)s
 )"""
+WHOLE_WEIGHT = """\
+unknown (weight) AS MATERIALIZED (
+    SELECT
+        ln(2 + 2 * model.snippets)
+        * sum(CASE substr(question.value, %(mark_place)s, 1) WHEN %(exact_mark)s THEN %(exact_weight)s ELSE 1.0 END)
+    FROM json_each(%(terms)s) AS question
+    CROSS JOIN model
+    WHERE question.value NOT IN (SELECT term FROM asked)
+    AND substr(question.value, %(mark_place)s, 2) <> %(ending_mark)s
+),
+whole (weight) AS MATERIALIZED (
+    SELECT coalesce((SELECT sum(weight) FROM weighed), 0) + coalesce((SELECT weight FROM unknown), 0)
+)"""
 POINTS = """\
 weight * frequency * (%(k1)s + 1)
 / (frequency + %(k1)s * (1 - %(b)s + %(b)s * snippet.terms / model.average_terms))"""
@@ -113,18 +126,7 @@ scored (id, matched, bm25) AS MATERIALIZED (
     JOIN ret_snippet AS snippet ON snippet.id = found.id AND snippet.model_id = %(model)s
     GROUP BY found.id
 ),
-unknown (weight) AS MATERIALIZED (
-    SELECT
-        ln(2 + 2 * model.snippets)
-        * sum(CASE substr(question.value, %(mark_place)s, 1) WHEN %(exact_mark)s THEN %(exact_weight)s ELSE 1.0 END)
-    FROM json_each(%(terms)s) AS question
-    CROSS JOIN model
-    WHERE question.value NOT IN (SELECT term FROM asked)
-    AND substr(question.value, %(mark_place)s, 2) <> %(ending_mark)s
-),
-whole (weight) AS MATERIALIZED (
-    SELECT coalesce((SELECT sum(weight) FROM weighed), 0) + coalesce((SELECT weight FROM unknown), 0)
-),
+{WHOLE_WEIGHT},
 enough (matched) AS MATERIALIZED (
     SELECT %(least_matched)s * weight
     FROM whole

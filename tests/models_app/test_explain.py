@@ -1,10 +1,13 @@
 """Why a snippet is not found: each cause by itself, with the numbers that an owner reads."""
 
+import random
+from copy import copy
+
 import pytest
 
 from models_app import index, snippets
 from models_app.explain import Cause, explain, ordinal
-from models_app.models import TrainingSnippet
+from models_app.models import Retrieval, TrainingSnippet
 from models_app.retrieval import LIMIT, retrieve
 from models_app.terms import question_terms
 from tests.fakes.near_server import NearServer, answer_by, place
@@ -87,6 +90,65 @@ def test_few_words_beside_the_best_hit_are_cut_by_the_relative_cutoff(model):
     assert words(explanation, "hybrid") == expected
     assert cause(explanation, "keyword") is None
     assert explanation.findings["keyword"].rank == explanation.keyword.rank
+
+
+def test_few_words_by_themselves_are_cut_where_nothing_is_near_in_meaning(model):
+    right = add(model, "Fees", "The cost of everything.", -0.5)
+    add(model, "Prices", "All of them.", -0.6)
+    explanation = explain(model, "What does a xylophone cost in winter?", right)
+    assert cause(explanation, "hybrid") == Cause.TOO_FEW_WORDS
+    assert cause(explanation, "keyword") is None
+    assert 0 < explanation.keyword.matched_share < 0.6
+    shown = f"{100 * explanation.keyword.matched_share:.0f} % of their weight, 60 % are needed"
+    assert shown in words(explanation, "hybrid")
+    add(model, "Winter", "Cold.", 0.9)
+    assert cause(explain(model, "What does a xylophone cost in winter?", right), "hybrid") is None
+
+
+VOCABULARY = ["pump", "repair", "cost", "price", "hose", "valve", "winter", "garden", "delivery", "voucher"]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_ranks_and_scores_are_those_of_the_search_and_what_is_not_found_has_one_cause(model, seed):
+    chance = random.Random(seed)
+    question, model.threshold = " ".join(chance.sample(VOCABULARY, 4)), chance.choice([0.0, 0.1, 0.3, 0.5, 1.0])
+    highest = chance.choice([-0.2, 0.9])  # whether anything is near
+    for _ in range(chance.choice([8, 70])):
+        text = " ".join(chance.choices(VOCABULARY, k=chance.randint(1, 9)))
+        add(model, chance.choice(VOCABULARY), text, chance.choice([None, round(chance.uniform(-0.9, highest), 2)]))
+    retrieved = {mode: {hit.id: hit for hit in retrieve(model, question, mode).hits} for mode in Retrieval.values}
+    for snippet in chance.sample(list(model.snippets.all()), 8):
+        explanation = explain(model, question, snippet)
+        for mode, finding in explanation.findings.items():
+            hit = retrieved[mode].get(snippet.pk)
+            assert bool(hit) != bool(finding.cut)
+            if hit:
+                check_agrees(explanation, finding, hit)
+            elif finding.passing_threshold:
+                check_passes(model, question, snippet, finding)
+
+
+def check_agrees(explanation, finding, hit) -> None:
+    """Assert that the explanation tells a hit's own numbers."""
+    keyword, semantic = explanation.keyword, explanation.semantic
+    assert (finding.rank, finding.fused_score) == (hit.rank, hit.fused_score)
+    assert bool(hit.keyword_rank) != bool(finding.keyword_cut) or finding.mode == "semantic"
+    assert bool(hit.semantic_rank) != bool(finding.semantic_cut) or finding.mode == "keyword"
+    if hit.keyword_rank:
+        assert keyword.bm25 == hit.bm25
+        assert sum(word.points for word in keyword.matched) == pytest.approx(hit.bm25, abs=1e-6)
+        assert finding.mode == "hybrid" or keyword.rank == hit.keyword_rank
+    if hit.semantic_rank:
+        assert (semantic.rank, semantic.cosine) == (hit.semantic_rank, hit.cosine)
+        assert semantic.relevance == pytest.approx(1 - hit.distance)
+
+
+def check_passes(model, question, snippet, finding) -> None:
+    """Assert that a snippet is found at the threshold that is named for it, and not a hundredth above."""
+    at, above = copy(model), copy(model)
+    at.threshold, above.threshold = finding.passing_threshold, round(finding.passing_threshold + 0.01, 2)
+    assert explain(at, question, snippet).findings[finding.mode].cut is None
+    assert explain(above, question, snippet).findings[finding.mode].cut
 
 
 def test_what_ranks_behind_all_that_are_taken_is_cut_by_depth(model):

@@ -1,6 +1,7 @@
 """Sitewise behind the calls that the peers are timed by: a tenant's store, written and asked as the product does."""
 
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -20,20 +21,26 @@ from models_app.models import MLModel, TrainingSnippet  # noqa: E402
 from models_app.terms import question_terms  # noqa: E402
 from tenants.store import Store, activated, create_store, tenant_atomic  # noqa: E402
 
-LEGS = {"sitewise keyword": index.KEYWORD, "sitewise semantic": index.SEMANTIC, "sitewise hybrid": index.HYBRID}
 SPACE, TOP, BATCH = "bench", 10, 1_000
 
 
 class Sitewise:
     """One model in one store; snippet i + 1 is text i."""
 
-    def __init__(self, name: str, folder: Path, dimensions: int):
-        self._mode, settings.STORES_DIR = LEGS[name], folder
-        store = Store(1, "bench")
-        is_new = not store.path.exists()
+    mode, leg, keeps = "", "", "on disk, in step with the rows"
+
+    @classmethod
+    def of(cls, name: str) -> type["Sitewise"]:
+        """Return the class of the engine with this name: `sitewise hybrid`."""
+        return next(each for each in cls.__subclasses__() if name == f"sitewise {each.mode}")
+
+    def __init__(self, folder: Path, dimensions: int):
+        settings.STORES_DIR = folder
+        self._store = Store(1, "bench")
+        is_new = not self._store.path.exists()
         if is_new:
-            create_store(store)
-        self._active = activated(store)  # left open: the process is the benchmark's
+            create_store(self._store)
+        self._active = activated(self._store)  # left open: the process is the benchmark's
         self._active.__enter__()
         self._model = MLModel.objects.create(slug="bench", name="Bench") if is_new else MLModel.objects.get()
 
@@ -60,8 +67,26 @@ class Sitewise:
             self._put([row.pk], vector[None])
 
     def _put(self, ids: list[int], vectors: np.ndarray) -> None:
-        if self._mode != index.KEYWORD:
+        if self.mode != index.KEYWORD:
             index.put_vectors(self._model.pk, SPACE, ids, vectors)
+
+    def crowd(self, tenants: int) -> None:
+        """Lay the stores of so many other tenants into the folder, each a model with a few snippets."""
+        few = Store(2, "other")
+        create_store(few)
+        with activated(few):
+            model = MLModel.objects.create(slug="other", name="Other")
+            texts = [SnippetText(number, "", f"What tenant {number} knows of its own shop") for number in range(1, 51)]
+            TrainingSnippet.objects.bulk_create(
+                TrainingSnippet(pk=each.id, model=model, completion=each.completion) for each in texts
+            )
+            index.add_snippets(model.pk, texts)
+        for number in range(3, tenants + 2):
+            shutil.copyfile(few.path, Store(number, "other").path)
+
+    def files(self) -> list[Path]:
+        """Return the files of this tenant's store alone."""
+        return sorted(self._store.path.parent.glob(f"{self._store.path.name}*"))
 
     def open(self) -> None:
         """The store is open."""
@@ -69,12 +94,30 @@ class Sitewise:
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         asked = IndexQuestion(
             model_id=self._model.pk,
-            mode=self._mode,
-            terms=() if self._mode == index.SEMANTIC else tuple(question_terms(text)),
-            vector=None if self._mode == index.KEYWORD else vector,
+            mode=self.mode,
+            terms=() if self.mode == index.SEMANTIC else tuple(question_terms(text)),
+            vector=None if self.mode == index.KEYWORD else vector,
             space=SPACE,
             min_relevance=-1.0,
             keyword_share=0.0,
             limit=TOP,
         )
         return [hit.id - 1 for hit in index.search(asked)]
+
+
+class SitewiseKeyword(Sitewise):
+    """Keyword retrieval."""
+
+    mode, leg = index.KEYWORD, "keyword"
+
+
+class SitewiseSemantic(Sitewise):
+    """Semantic retrieval."""
+
+    mode, leg = index.SEMANTIC, "vector"
+
+
+class SitewiseHybrid(Sitewise):
+    """Both legs in one statement."""
+
+    mode, leg = index.HYBRID, "hybrid"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
+from types import ModuleType
 
 import numpy as np
 
@@ -19,17 +20,28 @@ import numpy as np
 from tests.benchmarks.bench_retrieval import BIG_SETS, SMALL_SETS, SPACE, QuestionSet, taught_model
 
 # isort: split
-from models_app import calibration, index, retrieval
+from models_app import calibration, index
 from models_app.embedder import LOCAL_SPACE, embed_questions
 from models_app.everyday import QUESTIONS
 from models_app.index import HYBRID, SEMANTIC, Calibration, IndexQuestion
+from models_app.index import relevance as rule
 from models_app.models import MLModel
+from models_app.retrieval import cutoffs
 from models_app.terms import question_terms
 
 THRESHOLD = 0.3
 SAMPLES = (5, 20, 50, 200)
-DRAWN = 12  # samples of a size
+DRAWN = 6  # samples of a size, of each set
+SAMPLED_SETS = ("stackfaq", "xquad/en", "xquad/zh")
+# Where unrelated texts lie in the spaces that --models makes of the local model's; none: where they are.
+MADE_STARTS = (None, 0.1, 0.5, 0.85)
+SWEPT = (
+    (rule, "QUESTION_SHARE", (0.0, 0.5, 0.7, 0.85, 1.0)),
+    (rule, "MOST_SHIFT", (0.04, 0.08, 0.14, 0.3)),
+    (calibration, "NEAREST", ({"e5-": 0.22}, {"e5-": 0.236}, {"e5-": 0.25})),
+)
 TOP = 10
+MEASURES = ("recall", "lost", "nothing")
 OTHERS = SMALL_SETS + BIG_SETS
 OWN_AT_MOST, FOREIGN_AT_MOST = 1_200, 300  # questions of a set, evenly drawn, so that none decides alone
 CHOOSING, TELLING, BOTH = slice(0, None, 2), slice(1, None, 2), slice(None)
@@ -173,16 +185,13 @@ class Taught:
 
     def found(self, mode: str, question: Asked, threshold: float) -> list[int]:
         """Return the snippets that the index finds, as retrieval.py asks it, best first; 0: without any cutoff."""
-        is_hybrid = mode == HYBRID
         asked = IndexQuestion(
             model_id=self.model.pk,
             mode=mode,
             terms=tuple(question_terms(question.text)),
             vector=question.vector,
             space=self.space,
-            min_relevance=threshold or -np.inf,
-            keyword_share=threshold if is_hybrid else 0.0,
-            least_matched=retrieval.LEAST_MATCHED * threshold,
+            **(cutoffs(threshold) if threshold else {}),
             calibration=self.scale,
             limit=TOP,
         )
@@ -225,14 +234,104 @@ def tell_sets(sets: Sequence[QuestionSet], threshold: float, half: slice) -> Non
                 print(f"{own.name:15} {mode:9} {told}", flush=True)
 
 
+def tell_tiny(threshold: float) -> None:
+    """Print, for each size of sample, the mean over some samples of some sets."""
+    others = [QuestionSet(name) for name in SAMPLED_SETS]
+    print("documents retrieval recall  lost  nothing found")
+    for size in SAMPLES:
+        told = {SEMANTIC: [], HYBRID: []}
+        for own, seed in ((own, seed) for own in others for seed in range(DRAWN)):
+            drawn = np.random.default_rng(seed).choice(len(own.documents), size, replace=False)
+            part = Part(own, tuple(sorted(drawn.tolist())))
+            asked, foreign = own_questions(part, BOTH), foreign_questions(part, TELLING, others)
+            if not asked:  # each of these documents answers a question only along with others
+                continue
+            with taught(part, everyday()) as known:
+                for mode, figures in told.items():
+                    figures.append(worth(known, mode, asked, foreign, threshold))
+        for mode, figures in told.items():
+            recall, lost, nothing = (np.mean([getattr(each, of) for each in figures]) for of in MEASURES)
+            print(f"{size:9} {mode:9} {recall:.3f} {lost:6.3f}  {nothing:.3f}", flush=True)
+
+
+def tell_models(sets: Sequence[QuestionSet], threshold: float, half: slice) -> None:
+    """Print a line for each set and each space in which unrelated texts lie elsewhere; none is known by its name."""
+    print(f"{'set':15} unrelated nearest recall  lost  nothing found")
+    for own in sets:
+        for start in MADE_STARTS:
+            alter = _as_it_is if start is None else moved_to(start)
+            part, others = Part.all_of(own, alter), [Part.all_of(QuestionSet(name), alter) for name in OTHERS]
+            asked, foreign = own_questions(part, half), foreign_questions(part, half, others)
+            with taught(part, alter(everyday()), "made") as known:
+                told, scale = worth(known, SEMANTIC, asked, foreign, threshold), known.scale
+                print(f"{own.name:15} {scale.start:9.3f} {scale.nearest:7.3f} {told}", flush=True)
+
+
+def moved_to(start: float) -> Alter:
+    """Return what moves vectors so that the everyday questions of a language lie at this cosine to each other."""
+    questions = everyday()[0]
+    common = questions.mean(axis=0) / np.linalg.norm(questions.mean(axis=0))
+
+    def moved(vectors: np.ndarray, by: float) -> np.ndarray:
+        changed = vectors + by * common
+        return (changed / np.linalg.norm(changed, axis=-1, keepdims=True)).astype(np.float32)
+
+    least, most = -float((questions @ common).mean()), 20.0
+    for _ in range(40):
+        middle = (least + most) / 2
+        cosines = np.triu(moved(questions, middle) @ moved(questions, middle).T, 1)
+        is_below = cosines.sum() / (len(questions) * (len(questions) - 1) / 2) < start
+        least, most = (middle, most) if is_below else (least, middle)
+    return lambda vectors: moved(vectors, most)
+
+
+def tell_sweep(sets: Sequence[QuestionSet], threshold: float) -> None:
+    """Print what each constant does when it alone is another one, on the half that chooses."""
+    others = [QuestionSet(name) for name in OTHERS]
+    print(f"{'constant':30} lost / nothing found: {', '.join(own.name for own in sets)}")
+    for module, name, values in SWEPT:
+        for value in values:
+            with changed(module, name, value):
+                cells = [_cell(Part.all_of(own), others, threshold) for own in sets]
+            print(f"{f'{name} {value}':30} {'  '.join(cells)}", flush=True)
+
+
+def _cell(part: Part, others: Sequence[QuestionSet], threshold: float) -> str:
+    asked, foreign = own_questions(part, CHOOSING), foreign_questions(part, CHOOSING, others)
+    with taught(part, everyday()) as known:
+        told = worth(known, SEMANTIC, asked, foreign, threshold)
+    return f"{told.lost:.3f}/{told.nothing:.3f}"
+
+
+@contextmanager
+def changed(module: ModuleType, name: str, value: object) -> Iterator[None]:
+    """Let a constant have another value for a while."""
+    usual = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, usual)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sets", nargs="*", metavar="SET", help=f"default: {' '.join(SMALL_SETS)}")
     parser.add_argument("--threshold", type=float, default=THRESHOLD)
     parser.add_argument("--all", action="store_true", help="ask all questions, also those that chose the constants")
+    parser.add_argument("--tiny", action="store_true", help="take samples of few documents")
+    parser.add_argument("--models", action="store_true", help="change the vectors into those of other models")
+    parser.add_argument("--sweep", action="store_true", help="tell what other constants do")
     given = parser.parse_args()
-    sets = [QuestionSet(name) for name in given.sets or SMALL_SETS]
-    tell_sets(sets, given.threshold, BOTH if given.all else TELLING)
+    sets, half = [QuestionSet(name) for name in given.sets or SMALL_SETS], BOTH if given.all else TELLING
+    if given.tiny:
+        tell_tiny(given.threshold)
+    elif given.models:
+        tell_models(sets, given.threshold, half)
+    elif given.sweep:
+        tell_sweep(sets, given.threshold)
+    else:
+        tell_sets(sets, given.threshold, half)
 
 
 if __name__ == "__main__":

@@ -184,10 +184,19 @@ def ask(questions: QuestionSet, model: MLModel, mode: str, limit: int = DEPTH) -
     return answered
 
 
-def both_legs(questions: QuestionSet, model: MLModel) -> list[Legs]:
-    """Return what each leg finds for each question, as deep as any fusion looks."""
-    keyword, semantic = (ask(questions, model, mode, POOL) for mode in (KEYWORD, SEMANTIC))
-    return [Legs(keyword.leg(number), semantic.leg(number)) for number in range(len(questions.questions))]
+def ask_all(questions: QuestionSet, model: MLModel) -> dict[str, Answered]:
+    """Ask the questions of each leg, as deep as any fusion looks, and of the index's own hybrid."""
+    depths = {KEYWORD: POOL, SEMANTIC: POOL, HYBRID: DEPTH}
+    return {mode: ask(questions, model, mode, depth) for mode, depth in depths.items()}
+
+
+def legs_of(answered: dict[str, Answered]) -> list[Legs]:
+    """Return for each question what the legs found, and what the index made of both."""
+    hybrid = answered[HYBRID].found
+    return [
+        Legs(answered[KEYWORD].leg(number), answered[SEMANTIC].leg(number), [hit.id for hit in hits])
+        for number, hits in enumerate(hybrid)
+    ]
 
 
 def scores_of(questions: QuestionSet, rankings: list[list[int]]) -> list[Scores]:
@@ -200,14 +209,13 @@ def scores_of(questions: QuestionSet, rankings: list[list[int]]) -> list[Scores]
 def measured(questions: QuestionSet, keyword_only: bool = False) -> dict[str, tuple[Scores, float | None]]:
     """Return the mean scores of each retrieval, and the median milliseconds of a question if the index answers it."""
     with taught_model(questions, with_vectors=not keyword_only) as model:
-        figures = {}
-        for mode in (KEYWORD,) if keyword_only else (KEYWORD, SEMANTIC, HYBRID):
-            answered = ask(questions, model, mode)
-            rankings = [[hit.id for hit in hits] for hits in answered.found]
-            figures[mode] = (mean(scores_of(questions, rankings)), answered.median_ms)
-        if not keyword_only:
-            plain = [by_ranks(legs) for legs in both_legs(questions, model)]
-            figures[RRF] = (mean(scores_of(questions, plain)), None)
+        answered = {KEYWORD: ask(questions, model, KEYWORD)} if keyword_only else ask_all(questions, model)
+    figures = {}
+    for mode, each in answered.items():
+        rankings = [[hit.id for hit in hits] for hits in each.found]
+        figures[mode] = (mean(scores_of(questions, rankings)), each.median_ms)
+    if not keyword_only:
+        figures[RRF] = (mean(scores_of(questions, [by_ranks(legs) for legs in legs_of(answered)])), None)
     return figures
 
 
@@ -216,7 +224,7 @@ def sweep(sets: list[QuestionSet]) -> None:
     legs = {}
     for own in sets:
         with taught_model(own, with_vectors=True) as model:
-            legs[own] = both_legs(own, model)
+            legs[own] = legs_of(ask_all(own, model))
 
     def gains(rank) -> dict[str, list[float]]:
         return {own.name: [worth.ndcg for worth in scores_of(own, [rank(each) for each in legs[own]])] for own in sets}

@@ -17,10 +17,11 @@ OWN, PLAIN = "hybrid, as it is", "plain RRF"
 
 @dataclass(frozen=True)
 class Legs:
-    """What each leg found for one question: (document, score), best first."""
+    """What each leg found for one question: (document, score), best first; and the documents of the index's hybrid."""
 
     keyword: list[tuple[int, float]]
     semantic: list[tuple[int, float]]
+    hybrid: list[int]
 
 
 Ranking = Callable[[Legs], list[int]]
@@ -38,7 +39,7 @@ def by_ranks(legs: Legs, pool: int = RRF_POOL, k: int = RRF_K, keyword_weight: f
 
 
 def by_shares(legs: Legs, pool: int = POOL, keyword_weight: float = 1.0, least_span: float = LEAST_SPAN) -> list[int]:
-    """Return the first ten by what the statement adds up, but with a weight of the keyword leg."""
+    """Return the first ten by what the statement adds up, but with one weight of the keyword leg for all questions."""
     words = [(document, keyword_weight * score / legs.keyword[0][1]) for document, score in legs.keyword[:pool]]
     near = legs.semantic[:pool]
     if near:
@@ -65,6 +66,11 @@ def only_semantic(legs: Legs) -> list[int]:
     return [document for document, _ in legs.semantic[:DEPTH]]
 
 
+def as_it_is(legs: Legs) -> list[int]:
+    """Return the first ten of the index's own hybrid."""
+    return legs.hybrid[:DEPTH]
+
+
 def tried() -> Iterator[tuple[str, Ranking]]:
     """Yield each way to fuse that a sweep compares, by its name."""
     for pool in (20, 50, 100):
@@ -88,7 +94,7 @@ def told_sweep(gains: Callable[[Ranking], Gains]) -> Iterator[str]:
     """
     every = {name: gains(ranking) for name, ranking in tried()}
     best_first = sorted(every, key=lambda name: -_mean(every[name], 0))
-    fixed = {"keyword": only_keyword, "semantic": only_semantic, PLAIN: by_ranks, OWN: by_shares}
+    fixed = {"keyword": only_keyword, "semantic": only_semantic, PLAIN: by_ranks, OWN: as_it_is}
     told = {name: gains(ranking) for name, ranking in fixed.items()} | {name: every[name] for name in best_first[:TOLD]}
     yield f"{len(every)} ways; nDCG@10, mean of the sets: on the half that chooses, on the other half; each set there"
     for name, own in told.items():

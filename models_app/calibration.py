@@ -27,8 +27,8 @@ USUAL_NEAREST = 0.236
 # Foreign questions come nearer than the middle one of few everyday questions does, and all the more where unrelated
 # texts lie low, since cosines spread wider there: 1.2 times from LOW_START on, 1.5 at 0. Among xquad en's texts in the
 # space of all-MiniLM-L6-v2, where they lie at .02, 60 % of the foreign questions find nothing and 1.7 % of the right
-# answers are cut; with 1.2 there, too, 29 and 0 %. Spaces made of e5's, at .1 to .85 (bench_calibration --models): 41 to
-# 56 and .7 to 1 %.
+# answers are cut; with 1.2 there, too, 29 and 0 %. Spaces made of e5's, at .1 to .85 (bench_calibration --models): 41
+# to 56 and .7 to 1 %.
 NEAREST_PER_MEDIAN = 1.2
 LOW_START = 0.3
 # A handful of snippets, or one that is all about everyday things, says little. No space lost an answer by .2.

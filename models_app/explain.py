@@ -67,6 +67,7 @@ class KeywordStanding:
     best: float | None  # the best hit's BM25
     found_count: int
     matched_share: float  # how much of the question's weight it has words of, from 0 to 1
+    question: str
     words: tuple[AskedWord, ...]
     note: str = ""
 
@@ -76,7 +77,8 @@ class KeywordStanding:
 
     @property
     def lacking(self) -> list[AskedWord]:
-        return [word for word in self.words if not word.is_in_snippet]
+        """The words it does not have, without those that would be two of the question's written as one."""
+        return [word for word in self.words if not word.is_in_snippet and word.word in self.question]
 
     @property
     def unread(self) -> list[AskedWord]:
@@ -95,6 +97,11 @@ class SemanticStanding:
     vector_count: int = 0
     away: str = ""  # why the question has no vector
     note: str = ""
+
+    @property
+    def distance(self) -> float | None:
+        """1 - relevance, as hits are told with."""
+        return None if self.relevance is None else 1 - self.relevance
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,7 @@ def _keyword_standing(prepared: Prepared, question: str, snippet: TrainingSnippe
         best=hits[0].bm25 if hits else None,
         found_count=len(hits),
         matched_share=matched_share(prepared.asked, snippet.pk),
+        question=question,
         words=asked_words(question, term_shares(prepared.asked, snippet.pk)),
         note=MOST_TERMS if len(prepared.asked.terms) == MAX_QUESTION_TERMS else "",
     )
@@ -235,7 +243,7 @@ class _Judged:
         score, best = self.keyword.bm25, self.keyword.best
         share = asked.keyword_share if asked.mode == Retrieval.HYBRID else 0.0
         if score < share * best:
-            score_shown, best_shown = _told_apart(score, best, digits=1)
+            score_shown, best_shown = _told_apart(score, best, digits=2)
             words = f"Its words score {score_shown}, the best hit’s {best_shown}: under {share:g} of it."
             return Cut(Cause.RELATIVE_CUTOFF, words, cuts_above=score / best)
         if words_stand_alone and (self.keyword.rank <= depth or self.keyword.matched_share < asked.least_matched):

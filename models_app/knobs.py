@@ -27,6 +27,7 @@ class KnobsForm(forms.ModelForm):
         for name in KNOBS:
             self.fields[name].help_text = f"The model has {values[name]:,}."
             self.fields[name].widget.attrs["step"] = STEPS.get(name, "1")
+        self.fields["threshold"].widget.attrs |= {"data-key": "t", "aria-keyshortcuts": "t"}
 
     @property
     def tried(self) -> MLModel:

@@ -5,6 +5,13 @@ function areKeysOn() {
   return localStorage.getItem(KEYS_OFF) === null;
 }
 
+// The choice below or above; above the first stands the field they were found from.
+function beside(choice, isBelow) {
+  const entry = choice.closest("li");
+  const other = isBelow ? entry.nextElementSibling : entry.previousElementSibling;
+  return other?.querySelector("button") || (isBelow ? null : document.querySelector("[data-picks]"));
+}
+
 // Single keys work outside of fields only; who dictates or types blindly can switch them off.
 document.addEventListener("keydown", (event) => {
   if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -16,12 +23,20 @@ document.addEventListener("keydown", (event) => {
     else first?.focus();
     return;
   }
+  const choice = event.target.closest(".choice");
+  if (choice && (event.key === "ArrowDown" || event.key === "ArrowUp")) {
+    event.preventDefault();
+    beside(choice, event.key === "ArrowDown")?.focus();
+    return;
+  }
   const isField = event.target.matches("input:not([type='checkbox']), textarea, select");
   if (event.key === "Escape" && isField && event.target.closest("#ask, #why-not")) event.target.blur();
   if (isField || document.querySelector("dialog[open]") || !document.querySelector("[data-keys]") || !areKeysOn()) return;
   const wanted = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (!wanted) return;
   event.preventDefault();
+  const folded = wanted.closest("details");
+  if (folded) folded.open = true;
   wanted.focus();
   wanted.scrollIntoView({ block: "nearest" });
 });

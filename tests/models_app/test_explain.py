@@ -86,7 +86,7 @@ def test_few_words_beside_the_best_hit_are_cut_by_the_relative_cutoff(model):
     assert cause(explanation, "hybrid") == Cause.RELATIVE_CUTOFF
     assert explanation.findings["hybrid"].semantic_cut.cause == Cause.THRESHOLD
     score, best = explanation.keyword.bm25, explanation.keyword.best
-    expected = f"Its words score {score:.1f}, the best hit’s {best:.1f}: under 0.3 of it."
+    expected = f"Its words score {score:.2f}, the best hit’s {best:.2f}: under 0.3 of it."
     assert words(explanation, "hybrid") == expected
     assert cause(explanation, "keyword") is None
     assert explanation.findings["keyword"].rank == explanation.keyword.rank

@@ -43,8 +43,9 @@ MEANINGS = {
     "slug": "The model's name in addresses and in the API: programs that call the old one must be changed.",
     "retrieval": "How snippets are found. Semantic goes by meaning, Keyword by words, Hybrid fuses both rankings. "
     "Keyword needs no vectors.",
-    "threshold": "0 to 1: how close a snippet must be. Semantic keeps distances up to 1 − threshold; Hybrid's keyword "
-    "leg keeps what scores at least threshold × the best hit.",
+    "threshold": "0 to 1: how close in meaning a snippet must be, where 0 is an unrelated text and 1 the same one, "
+    "under every embedding model. Hybrid also keeps by words: what scores at least threshold × the best hit and, where "
+    "nothing is close in meaning, has 2 × threshold of the question's words, rare ones weighing more.",
     "max_context_tokens": "The budget of snippets for one answer. Pages above 80% of it are split when imported: "
     "change it and import again for finer or coarser snippets.",
     "embedding_model": f"Makes the vectors. Empty: the installation's ({LOCAL_EMBEDDING} unless the operator set "

@@ -30,7 +30,8 @@ OTHER_SIZE = (
 )
 LIMIT = 50
 # When nothing is close by meaning, Hybrid keeps what has words of at least this times the threshold of the question's
-# weight: .6 at the default (bench_calibration).
+# weight: .6 at the default. Foreign questions that find nothing in stackfaq: 26 % at 0, 83 % at 1, 89 % at 2, as under
+# Semantic. Right answers lost in xquad en: .3 % at 2, .7 % at 3 (bench_calibration, the half that chooses).
 LEAST_MATCHED = 2.0
 
 

@@ -1,11 +1,9 @@
 """A change of the embedding model as its owner sees it, in a real browser: the offer, the price, the progress."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from django.conf import settings
 from playwright.sync_api import Browser, expect
 
 from models_app import vectors
@@ -15,6 +13,7 @@ from tenants.store import activated
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.live import live_url  # noqa: F401  a fixture
 from tests.models_app.test_switching import Killed, choose, dies_after, teach
+from tests.signed_in import beside_the_browser, signed_in_page
 from tests.test_browser import browser, look  # noqa: F401  a fixture
 
 COUNT = 100
@@ -29,16 +28,8 @@ def server():
 @pytest.fixture
 def page(live_url, browser: Browser, browse, ann):  # noqa: F811
     """A page in which Ann is logged in."""
-    cookie = beside_the_browser(browse, ann).cookies[settings.SESSION_COOKIE_NAME]
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_url}])
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    problems = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    yield page
-    context.close()
-    assert problems == []
+    with signed_in_page(browser, live_url, beside_the_browser(browse, ann)) as page:
+        yield page
 
 
 def test_the_owner_is_offered_the_new_vectors_with_what_they_take(page, live_url, acme, server):  # noqa: F811
@@ -71,12 +62,6 @@ def test_the_owner_is_offered_the_new_vectors_with_what_they_take(page, live_url
     done = dialog.get_by_role("paragraph").filter(has_text="All 100 snippets have their vector of second at")
     expect(done).to_be_visible()
     look(page, "vectorise-done")
-
-
-def beside_the_browser(function, *arguments, **options):
-    """Return what the function does in a thread of its own: the browser's thread runs an event loop."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function, *arguments, **options).result()
 
 
 def make_model(tenant, url: str) -> None:

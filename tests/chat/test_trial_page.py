@@ -3,10 +3,8 @@
 import html
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.conf import settings
 from django.urls import reverse
 from playwright.sync_api import Browser, Page, expect
 
@@ -14,10 +12,11 @@ from models_app import snippets
 from models_app.explain import Cause
 from models_app.models import MLModel
 from tenants.store import activated
-from tests.chat.causes import ASKED, FAR_QUESTION, QUESTION, FarServer, teach_causes
+from tests.chat.causes import ASKED, FAR_QUESTION, QUESTION, teach_causes
 from tests.conftest import make_person
 from tests.live import live_url  # noqa: F401  a fixture
-from tests.test_browser import browser, is_problem, look  # noqa: F401  a fixture
+from tests.signed_in import beside_the_browser, signed_in_page
+from tests.test_browser import browser, look  # noqa: F401  a fixture
 
 HTMX = {"HX-Request": "true"}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -36,17 +35,6 @@ def text_of(response) -> str:
     assert response.status_code == 200
     without_marks = re.sub(r"</?mark>", "", response.content.decode())
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", without_marks)))
-
-
-@pytest.fixture
-def server():
-    with FarServer() as running:
-        yield running
-
-
-@pytest.fixture
-def causes(support, server):
-    return teach_causes(support, server)
 
 
 @pytest.fixture
@@ -205,23 +193,14 @@ def test_each_part_of_the_bar_of_tokens_has_a_name_and_leads_to_its_hit(client, 
 @pytest.fixture
 def page(live_url, browser: Browser, browse, ann):  # noqa: F811
     """A page in which Ann is logged in."""
-    cookie = beside_the_browser(browse, ann).cookies[settings.SESSION_COOKIE_NAME]
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
-    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": live_url}])
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    problems = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
-    yield page
-    context.close()
-    assert problems == []
+    with signed_in_page(browser, live_url, beside_the_browser(browse, ann)) as page:
+        yield page
 
 
 @pytest.fixture
-def collection(acme, server, page):
+def collection(acme, far_server, page):
     """The ids of the snippets that each cause keeps out, in Acme's model "support"."""
-    return beside_the_browser(make_collection, acme, server)
+    return beside_the_browser(make_collection, acme, far_server)
 
 
 def test_a_question_is_asked_explained_tuned_and_saved_by_keyboard_alone(page: Page, live_url, acme, collection):  # noqa: F811
@@ -296,12 +275,6 @@ def test_the_parts_of_a_bar_take_the_focus_and_say_their_name(page: Page, live_u
     look(page, "trial-bar")
     page.keyboard.press("Enter")
     expect(page.locator(".column--own .hit").first).to_be_in_viewport()
-
-
-def beside_the_browser(function, *arguments):
-    """Return what the function does in a thread of its own: the browser's thread runs an event loop."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 def make_collection(tenant, server) -> dict[Cause, int]:

@@ -7,18 +7,7 @@ from chat.why_not import Verdict, why_not
 from models_app import snippets
 from models_app.explain import Cause
 from models_app.models import Retrieval
-from tests.chat.causes import ASKED, FAR_QUESTION, QUESTION, FarServer, teach_causes
-
-
-@pytest.fixture
-def server():
-    with FarServer() as running:
-        yield running
-
-
-@pytest.fixture
-def causes(support, server):
-    return teach_causes(support, server)
+from tests.chat.causes import ASKED, FAR_QUESTION, QUESTION
 
 
 def verdict(model, question, snippet, mode) -> Verdict:
@@ -44,7 +33,7 @@ def test_a_snippet_in_the_context_has_no_cause_and_tells_its_place(support, caus
     assert told.words == f"It ranks 1st and is in the context with {told.packed.tokens} tokens."
 
 
-def test_a_snippet_that_is_cut_to_fit_says_so(support, server):
+def test_a_snippet_that_is_cut_to_fit_says_so(support, far_server):
     right = snippets.add(support, "Pump", "The pump is repaired at once, whatever it is. " * 60)
     support.max_context_tokens = 100
     told = verdict(support, QUESTION, right, "keyword")

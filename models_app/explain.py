@@ -114,9 +114,7 @@ class Finding:
     keyword_cut: Cut | None
     semantic_cut: Cut | None
     cut: Cut | None
-    passing_threshold: float | None = (
-        None  # the largest, to two digits, at which it would be found; None: there is none
-    )
+    passing_threshold: float | None = None  # the largest, to two digits, at which it would be found, if there is one
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def _took_over(token: str) -> bool:
         if rows(CHANGED, limit=1):
             return False
         for sql in TAKE_OVER:
-            write(sql, **({"version": TERMS_VERSION} if "%(version)s" in sql else {}))
+            write(sql, version=TERMS_VERSION)
     return True
 
 

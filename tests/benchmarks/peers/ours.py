@@ -98,8 +98,6 @@ class Sitewise:
             terms=() if self.mode == index.SEMANTIC else tuple(question_terms(text)),
             vector=None if self.mode == index.KEYWORD else vector,
             space=SPACE,
-            min_relevance=-1.0,
-            keyword_share=0.0,
             limit=TOP,
         )
         return [hit.id - 1 for hit in index.search(asked)]

@@ -22,7 +22,7 @@ def table(size: int, dimensions: int, figures: list[Figures]) -> str:
 
 
 def legs_of(figures: list[Figures]) -> list[str]:
-    """Return what our hybrid takes against its legs and the fastest peer that does both and keeps them on disk."""
+    """Return what our hybrid takes against its legs and the fastest peer that does both."""
     took = {each.name: each.warm for each in figures if each.warm}
     ours = [took.get(f"sitewise {leg}") for leg in ("hybrid", "semantic", "keyword")]
     lines = []

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
-from tests.test_browser import is_problem
+from tests.test_browser import PATIENCE_MS, is_problem
 
 
 @contextmanager
@@ -18,7 +18,8 @@ def signed_in_page(browser: Browser, address: str, client: Client) -> Iterator[P
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": address}])
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(PATIENCE_MS)
+    expect.set_options(timeout=PATIENCE_MS)  # a busy machine takes longer than the five seconds it has by itself
     problems = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)

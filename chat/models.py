@@ -54,6 +54,11 @@ class Turn(models.Model):
         EXTRACT = "extract", "Quoted passages"
         NOBODY = "nobody", "Nobody"
 
+    class Rating(models.IntegerChoices):
+        DOWN = -1, "Thumb down"
+        NONE = 0, "Not rated"
+        UP = 1, "Thumb up"
+
     model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="turns")
     session_key = models.CharField(max_length=100, blank=True, db_index=True)
     channel = models.CharField(max_length=20, default="api")
@@ -73,6 +78,10 @@ class Turn(models.Model):
     seconds = models.FloatField(default=0)
     is_reviewed = models.BooleanField(default=False)
     reviewer = models.CharField(max_length=150, blank=True)
+    public_id = models.UUIDField(default=uuid4, unique=True, help_text="What clients know the answer by.")
+    visitor = models.CharField(max_length=64, blank=True, help_text="A hash of the visitor, salted anew each day.")
+    rating = models.SmallIntegerField(choices=Rating.choices, default=Rating.NONE)
+    rating_reason = models.CharField(max_length=300, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Sessions, which remember a conversation for a while, turns, which log it, and how many questions were asked."""
+"""Sessions, which remember a conversation for a while, turns, which log it, leads, and counts of questions."""
 
 from uuid import uuid4
 
@@ -90,3 +90,19 @@ class Turn(models.Model):
 
     def __str__(self):
         return self.question[:80]
+
+
+class Lead(models.Model):
+    """An e-mail address that a visitor left, to be answered by a person."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="leads")
+    email = models.EmailField()
+    turn = models.ForeignKey(Turn, on_delete=models.SET_NULL, null=True, related_name="leads")
+    session_key = models.CharField(max_length=100, blank=True, db_index=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self):
+        return self.email

@@ -87,10 +87,13 @@ class MLModel(models.Model):
     greeting = models.CharField(max_length=500, blank=True)
     conversation_starters = models.TextField(blank=True)
     questionnaire = models.TextField(blank=True)
+    takes_emails = models.BooleanField(default=False)
+    wants_proof_of_work = models.BooleanField(default=False)
     website = models.CharField(max_length=500, blank=True)
     recrawl_days = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     logs_questions = models.BooleanField(default=True)
     monthly_request_cap = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    requests_a_minute = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
 
     class Meta:
         ordering = ["name", "slug"]

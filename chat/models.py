@@ -14,6 +14,8 @@ class Session(models.Model):
     key = models.CharField(max_length=100, default=uuid4, help_text="Chosen by the client, or made here.")
     memory = models.JSONField(default=list, help_text="Pairs [question, answer], oldest first.")
     questionnaire_answers = models.JSONField(default=list, help_text="Pairs [question, answer].")
+    summary = models.TextField(blank=True, help_text="What the exchanges said that the memory no longer holds.")
+    doubted = models.JSONField(default=list, help_text="Facts of its answers that the guard found in no source.")
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField()
 
@@ -46,6 +48,7 @@ class Turn(models.Model):
     class Outcome(models.TextChoices):
         STOP = "stop", "Answered"
         LENGTH = "length", "Cut at Max tokens"
+        CUT = "cut", "Broken off by the LLM"
         ERROR = "error", "Failed"
         DISCONNECTED = "disconnected", "The visitor left"
 
@@ -65,10 +68,17 @@ class Turn(models.Model):
     question = models.TextField()
     answer = models.TextField(blank=True)
     answered_by = models.CharField(max_length=10, choices=AnsweredBy.choices, default=AnsweredBy.NOBODY)
+    llm = models.CharField(max_length=100, blank=True, help_text="The name of the LLM that answered.")
     outcome = models.CharField(max_length=15, choices=Outcome.choices, default=Outcome.DISCONNECTED)
     error = models.TextField(blank=True)
     is_unanswered = models.BooleanField(default=False, help_text="Retrieval found nothing for it.")
-    degraded = models.CharField(max_length=200, blank=True, help_text="What was away: the embedding service.")
+    degraded = models.CharField(
+        max_length=500, blank=True, help_text="What was away: an embedding service, an LLM; and what took its place."
+    )
+    searched_for = models.TextField(blank=True, help_text="What a follow-up was searched with, beside its own words.")
+    guard_flags = models.JSONField(
+        default=list, help_text="Facts of the answer that stand in no source: [{kind, text}]."
+    )
     retrieval = models.CharField(max_length=10, blank=True)
     hits = models.JSONField(default=list, help_text="The snippets used: rank, id, title, uri, text, distances.")
     context_tokens = models.PositiveIntegerField(default=0)

@@ -17,6 +17,7 @@ from models_app.index.explain import matched_share, term_shares, vector_count
 from models_app.models import MLModel, Retrieval, TrainingSnippet
 from models_app.retrieval import LEAST_MATCHED, Prepared, cutoffs, prepare
 from models_app.terms import MAX_QUESTION_TERMS
+from tenants.store import tenant_snapshot
 
 MOST_TERMS = f"So long a question is searched by its first {MAX_QUESTION_TERMS} words and spellings."
 BEGINNING_ONLY = "The question is longer than the embedding model reads: its beginning alone was compared."
@@ -141,10 +142,11 @@ def explain(model: MLModel, question: str, snippet: TrainingSnippet) -> Explanat
 
 def _explain_in(space: EmbeddingSpace, model: MLModel, question: str, snippet: TrainingSnippet) -> Explanation:
     prepared = {mode: prepare(space, model, question, mode) for mode in Retrieval.values}
-    keyword = _keyword_standing(prepared[Retrieval.KEYWORD], question, snippet)
-    semantic = _semantic_standing(prepared[Retrieval.SEMANTIC], space, question, snippet)
-    judged = _Judged(model.threshold, keyword, semantic, snippet.pk)
-    findings = {mode: judged.finding(mode, prepared[mode].asked) for mode in prepared}
+    with tenant_snapshot():
+        keyword = _keyword_standing(prepared[Retrieval.KEYWORD], question, snippet)
+        semantic = _semantic_standing(prepared[Retrieval.SEMANTIC], space, question, snippet)
+        judged = _Judged(model.threshold, keyword, semantic, snippet.pk)
+        findings = {mode: judged.finding(mode, prepared[mode].asked) for mode in prepared}
     return Explanation(question, keyword, semantic, findings)
 
 

@@ -25,6 +25,14 @@ class Retrieval(models.TextChoices):
     HYBRID = "hybrid", "Hybrid: both, fused"
 
 
+class Guard(models.TextChoices):
+    """What is done about facts of an answer that stand in no source."""
+
+    FLAG = "flag", "Flag them in History"
+    MARK = "mark", "Name them below the answer, too"
+    RETRY = "retry", "Answer once more; name what is left"
+
+
 class MLModel(models.Model):
     """One chatbot and its behaviour. The defaults are the product's; every knob is edited in the Behaviour dialog."""
 
@@ -58,6 +66,10 @@ class MLModel(models.Model):
         "If the context does not hold the answer, say so.",
     )
     llm = models.CharField(max_length=100, blank=True)
+    fallback_llms = models.TextField(blank=True, help_text="Names of LLMs of the same provider, one a line.")
+    guard = models.CharField(max_length=10, choices=Guard.choices, default=Guard.FLAG)
+    rewrites_follow_ups = models.BooleanField(default=False)
+    compresses_history = models.BooleanField(default=False)
     temperature = models.FloatField(default=0.2, validators=[MinValueValidator(0), MaxValueValidator(2)])
     splitter_llm = models.CharField(max_length=100, blank=True)
     embedding_model = models.CharField(max_length=100, blank=True)

@@ -20,6 +20,7 @@ from models_app.embedder import (
 from models_app.index import IndexHit, IndexQuestion
 from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
 from models_app.terms import question_terms
+from tenants.store import tenant_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,8 @@ def cutoffs(threshold: float) -> dict[str, float]:
 
 def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:
     prepared = prepare(space, model, question, mode, limit)
-    hits = _with_texts(model, index.search(prepared.asked), prepared)
+    with tenant_snapshot():  # else a snippet that is replaced in between would be found, and have no text
+        hits = _with_texts(model, index.search(prepared.asked), prepared)
     return Retrieved(hits=tuple(hits), mode=mode, degraded=prepared.degraded)
 
 

@@ -99,6 +99,26 @@ def tenant_atomic(**options):
     return transaction.atomic(using=active_store().alias, **options)  # noqa: TID251  the active store is named
 
 
+@contextmanager
+def tenant_snapshot() -> Iterator[None]:
+    """Let all that the block reads of the active store be what it was at the first of these reads; no writer waits.
+
+    Whoever writes in it is refused, but for the transaction that it may stand in, which is a snapshot by itself.
+    """
+    database = connection()
+    database.ensure_connection()
+    if database.connection.in_transaction:
+        yield
+        return
+    opened = database.connection
+    try:
+        opened.executescript("PRAGMA query_only = ON; BEGIN DEFERRED")
+        yield
+    finally:
+        opened.rollback()  # nothing, where an error has ended it
+        opened.execute("PRAGMA query_only = OFF")
+
+
 def on_tenant_commit(function: Callable) -> None:
     """Call function once the active store's transaction is committed; never when it is rolled back."""
     transaction.on_commit(function, using=active_store().alias)

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from django.conf import settings
 from django.db import connections
-from django.db.utils import ConnectionDoesNotExist
+from django.db.utils import ConnectionDoesNotExist, OperationalError
 
 from models_app.models import MLModel, TrainingSnippet
 from tenants.models import Tenant
@@ -29,6 +29,7 @@ from tenants.store import (
     store_of,
     store_size_bytes,
     tenant_atomic,
+    tenant_snapshot,
 )
 from tests.damage import damage_table
 
@@ -113,6 +114,34 @@ async def test_steps_of_two_streams_at_once_do_not_mix(acme, globex):
         return await store.run(lambda: [model.slug for model in MLModel.objects.all()])
 
     assert await asyncio.gather(steps(acme), steps(globex)) == [["acme"], ["globex"]]
+
+
+def test_a_snapshot_shows_nothing_of_what_others_write_and_holds_nobody_up(acme_store):
+    def write() -> None:
+        with activated(acme_store):
+            MLModel.objects.create(slug=f"model-{MLModel.objects.count()}", name="Model")
+
+    with tenant_snapshot():
+        before = MLModel.objects.count()
+        with ThreadPoolExecutor() as others, tenant_snapshot():
+            others.submit(write).result()
+        assert MLModel.objects.count() == before
+    assert MLModel.objects.count() == before + 1
+    with tenant_atomic(), tenant_snapshot():
+        write()
+        assert MLModel.objects.count() == before + 2
+    assert MLModel.objects.count() == before + 2
+
+
+def test_what_is_written_in_a_snapshot_is_refused_and_it_ends_with_its_block(acme_store):
+    model = {"slug": "support", "name": "Support"}
+    with pytest.raises(OperationalError, match="readonly"), tenant_snapshot():
+        MLModel.objects.create(**model)
+    with pytest.raises(OperationalError, match="readonly"), tenant_snapshot(), tenant_atomic():
+        MLModel.objects.create(**model)
+    with pytest.raises(ZeroDivisionError), tenant_snapshot():
+        1 / MLModel.objects.count()
+    MLModel.objects.create(**model)
 
 
 def test_a_transaction_that_fails_leaves_nothing_and_calls_nothing(acme_store):

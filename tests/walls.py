@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.http import HttpResponseBase
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from chat.models import QuestionCount, Session, Turn
+from chat.models import Lead, QuestionCount, Session, Turn
 from crawler.models import Import, Page, Upload
 from models_app.models import DroppedSection, MLModel, SnippetVersion, TrainingSnippet, Vectorising
 from tenants.models import ApiKey, Invitation, Membership, Role, Tenant
@@ -80,6 +80,7 @@ def own_one_of_everything(tenant: Tenant) -> None:
         Turn.objects.create(
             pk=OWNED_ID, model=model, session_key=SECRET_WORD, question=SECRET_WORD, answer=SECRET_WORD, outcome="stop"
         )
+        Lead.objects.create(pk=OWNED_ID, model=model, email=f"{SECRET_WORD}@acme.test", session_key=SECRET_WORD)
         QuestionCount.objects.create(pk=OWNED_ID, model=model, month="2026-01-01", count=1)
         owned = {each for each in _tenant_models() if each.objects.filter(pk=OWNED_ID).exists()}
     assert owned == _tenant_models(), "a new table: give the tenant a row of it here"

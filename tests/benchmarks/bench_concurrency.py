@@ -27,6 +27,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
 import numpy as np  # noqa: E402
+import openai.resources.embeddings  # noqa: E402, F401  slow to import: once, before the processes are forked
 from django.db import connections  # noqa: E402
 
 from models_app import index, snippets, vectors  # noqa: E402

@@ -6,6 +6,7 @@ A setting that is missing or malformed is named in the error, with what it shoul
 import os
 import secrets
 from errno import EACCES
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -96,6 +97,12 @@ def _switch(name, default):
     return _read(env.bool, name, default, "1 or 0")
 
 
+def _networks(name, default):
+    expected = "addresses or networks by commas, such as 127.0.0.1, 10.0.0.0/8"
+    entries = _read(env.list, name, default, expected)
+    return _read(lambda *_: tuple(ip_network(entry.strip()) for entry in entries if entry.strip()), name, (), expected)
+
+
 def _writable_folder(name, default):
     folder = _read(env.path, name, default, "a folder that may be written").resolve()
     try:
@@ -146,6 +153,10 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W008",  # the redirect to HTTPS: the TLS proxy's, and it may ask over HTTP whether the application is up
     "security.W021",  # HSTS in browsers' built-in lists: the same, and it cannot be taken back for months
 ]
+# Whose X-Forwarded-For is believed: nobody's, as whoever reaches the application itself may write it; limits would then
+# be counted against addresses that were made up. An https address says that a proxy stands before us, on this machine
+# unless it is named here: the loopback network is reached from this machine alone.
+SITEWISE_TRUSTED_PROXIES = _networks("SITEWISE_TRUSTED_PROXIES", ["127.0.0.0/8", "::1"] if IS_HTTPS else [])
 # Proxy headers are believed only where the installation says that it stands behind a TLS proxy.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if IS_HTTPS else None
 SECURE_REFERRER_POLICY = "same-origin"
@@ -342,8 +353,6 @@ ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_USER_DISPLAY = "tenants.accounts.display_name"
 # Beside allauth's own limits (30 logins a minute and address, 5 wrong passwords in five minutes and account).
 ACCOUNT_RATE_LIMITS = {"invite": "30/h/user", "create_tenant": "10/h/user"}
-# The limits count per visitor: behind the proxy that SITEWISE_URL speaks of, its header names them.
-ALLAUTH_TRUSTED_PROXY_COUNT = 1 if IS_HTTPS else 0
 
 # --- Celery --------------------------------------------------------------------------------------
 CELERY_TASK_IGNORE_RESULT = True

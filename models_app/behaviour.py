@@ -29,7 +29,14 @@ SECTIONS = {
     ],
     "Import": ["website", "recrawl_days", "import_images", "insert_source_url", "splitter_llm"],
     "Provider": ["provider_base_url", "provider_key", "forgets_provider_key"],
-    "Log and limits": ["logs_questions", "monthly_request_cap", "input_price", "output_price", "embedding_price"],
+    "Log and limits": [
+        "logs_questions",
+        "monthly_request_cap",
+        "requests_a_minute",
+        "input_price",
+        "output_price",
+        "embedding_price",
+    ],
 }
 OWNERS_FIELDS = SECTIONS["Provider"]
 PROVIDERS_NAMES = ("llm", "splitter_llm", "embedding_model")
@@ -79,6 +86,8 @@ MEANINGS = {
     "provider you have left, which then answer no more.",
     "logs_questions": "Keeps questions and answers in History. Off: nothing of them is stored.",
     "monthly_request_cap": "Questions this model answers in a calendar month. Empty: as many as the workspace may ask.",
+    "requests_a_minute": "Questions it takes through the API in a minute, from all keys and visitors together; more "
+    "are refused with the time to wait. Empty: as many as come.",
     "input_price": "What the provider charges for a million tokens sent. With both prices set, History shows the cost.",
     "output_price": "What it charges for a million tokens written.",
     "embedding_price": "What it charges for a million tokens embedded. With it set, Vectorise says what it costs.",

@@ -13,6 +13,7 @@ from django.urls import reverse
 from tenants import invitations
 from tenants.models import Invitation
 from tenants.public_addresses import LOOPBACK_NAMES
+from tenants.visitors import client_address
 
 PENDING_INVITATION = "invitation"  # in the session: the token that a person without a login has said yes to
 
@@ -26,6 +27,9 @@ class AccountAdapter(DefaultAccountAdapter):
         if settings.SITEWISE_SIGNUP_OPEN:
             return True
         return pending_invitation(request) is not None
+
+    def get_client_ip(self, request):
+        return client_address(request)
 
     def post_login(self, request, user, **options):
         membership = _accept_pending(request, user)

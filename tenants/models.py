@@ -1,11 +1,11 @@
-"""Who is asking: tenants, their members and invitations, and their API keys. All of it lies in the control database."""
+"""Who is asking, and how often: tenants, members, invitations, API keys, request counts. It is the control database."""
 
 import unicodedata
 from datetime import timedelta
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.urls import get_resolver
 from django.utils import timezone
@@ -129,7 +129,7 @@ class Invitation(models.Model):
 
 
 class ApiKey(models.Model):
-    """A key of the public API: the text itself is shown once and never stored."""
+    """A key of the public API. A secret key's text is shown once and never stored; a public one stands in pages."""
 
     class Kind(models.TextChoices):
         SECRET = "secret", "Secret: for your servers"
@@ -141,8 +141,12 @@ class ApiKey(models.Model):
     prefix = models.CharField(max_length=20, unique=True)
     salt = models.CharField(max_length=32)
     digest = models.CharField(max_length=64)
+    public_text = models.CharField(max_length=100, blank=True, help_text="Of a public key, which is no secret: itself.")
     model_slugs = models.JSONField(default=list, help_text="The models this key may use.")
     allowed_origins = models.JSONField(default=list, help_text="Public keys: the origins that may use it.")
+    requests_a_minute = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    visitor_requests_a_minute = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
+    questions_a_month = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -155,9 +159,12 @@ class ApiKey(models.Model):
 
     @classmethod
     def mint(cls, **fields) -> tuple["ApiKey", str]:
-        """Return a saved key and its text, which is not kept anywhere."""
+        """Return a saved key and its text, which is kept of a public key only."""
         minted = secrets.mint_api_key(fields["kind"])
-        key = cls.objects.create(prefix=minted.prefix, salt=minted.salt, digest=minted.digest, **fields)
+        shown = minted.text if fields["kind"] == cls.Kind.PUBLIC else ""
+        key = cls.objects.create(
+            prefix=minted.prefix, salt=minted.salt, digest=minted.digest, public_text=shown, **fields
+        )
         return key, minted.text
 
     @classmethod
@@ -167,3 +174,42 @@ class ApiKey(models.Model):
         if key is None or key.revoked_at or not secrets.is_same_key(text, key.salt, key.digest):
             return None
         return key
+
+
+class RequestCount(models.Model):
+    """How many requests were let in since a minute or a calendar month began."""
+
+    class Period(models.TextChoices):
+        MINUTE = "minute"
+        MONTH = "month"
+
+    subject = models.CharField(max_length=120, help_text="Whose requests: a key's, a visitor's, a model's.")
+    period = models.CharField(max_length=6, choices=Period.choices)
+    starts_at = models.DateTimeField()
+    count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-starts_at", "subject"]
+        constraints = [
+            models.UniqueConstraint(fields=["period", "starts_at", "subject"], name="one_count_a_subject_and_period")
+        ]
+
+    def __str__(self):
+        return f"{self.count} of {self.subject} since {self.starts_at:%Y-%m-%d %H:%M}"
+
+
+def new_salt() -> str:
+    return get_random_string(40)
+
+
+class DailySalt(models.Model):
+    """What visitors' addresses are hashed with for one day. It is thrown away then: no hash can be traced back."""
+
+    day = models.DateField(unique=True)
+    salt = models.CharField(max_length=40, default=new_salt)
+
+    class Meta:
+        ordering = ["-day"]
+
+    def __str__(self):
+        return f"{self.day}"

@@ -17,14 +17,15 @@ SHOWN = [
         "CSRF_COOKIE_SECURE",
         "SESSION_COOKIE_HTTPONLY",
     ),
-    *("SESSION_COOKIE_SAMESITE", "SECURE_PROXY_SSL_HEADER", "SECURE_HSTS_SECONDS", "ALLAUTH_TRUSTED_PROXY_COUNT"),
+    *("SESSION_COOKIE_SAMESITE", "SECURE_PROXY_SSL_HEADER", "SECURE_HSTS_SECONDS", "SITEWISE_TRUSTED_PROXIES"),
     *("EMAIL_BACKEND", "EMAIL_HOST", "EMAIL_PORT", "EMAIL_USE_TLS", "EMAIL_TIMEOUT", "DEFAULT_FROM_EMAIL"),
     *("SECRET_KEY", "SITEWISE_URL", "SITEWISE_PROVIDER_HOSTS", "SITEWISE_ALLOW_LOOPBACK", "CELERY_BROKER_URL", "DEBUG"),
     *("SITEWISE_CRAWL_USER_AGENT", "SITEWISE_CRAWL_EMAIL"),
 ]
 SHOW = (
     "import json; from django.conf import settings; "
-    f"print(json.dumps({{name: getattr(settings, name) for name in {SHOWN}}}, default=sorted))"
+    "shown = lambda value: sorted(value) if isinstance(value, frozenset) else str(value); "
+    f"print(json.dumps({{name: getattr(settings, name) for name in {SHOWN}}}, default=shown))"
 )
 
 
@@ -74,7 +75,7 @@ def test_the_defaults_run_on_a_laptop(tmp_path):
     assert settings["SESSION_COOKIE_SECURE"] is settings["DEBUG"] is settings["SITEWISE_ALLOW_LOOPBACK"] is False
     assert settings["SESSION_COOKIE_HTTPONLY"] is True
     assert settings["SECURE_PROXY_SSL_HEADER"] is None
-    assert settings["SECURE_HSTS_SECONDS"] == settings["ALLAUTH_TRUSTED_PROXY_COUNT"] == 0
+    assert (settings["SECURE_HSTS_SECONDS"], settings["SITEWISE_TRUSTED_PROXIES"]) == (0, [])
     assert settings["EMAIL_BACKEND"].endswith("console.EmailBackend")
     assert settings["CELERY_BROKER_URL"] == ""
 
@@ -88,8 +89,15 @@ def test_an_https_address_sets_hosts_csrf_cookies_and_proxy_headers(tmp_path):
     assert settings["SESSION_COOKIE_SAMESITE"] == "Lax"
     assert settings["SECURE_PROXY_SSL_HEADER"] == ["HTTP_X_FORWARDED_PROTO", "https"]
     assert settings["SECURE_HSTS_SECONDS"] > 0
-    assert settings["ALLAUTH_TRUSTED_PROXY_COUNT"] == 1
+    assert settings["SITEWISE_TRUSTED_PROXIES"] == ["127.0.0.0/8", "::1/128"]
     assert settings["DEFAULT_FROM_EMAIL"] == "Sitewise <noreply@chat.example.com>"
+
+
+def test_trusted_proxies_are_addresses_and_networks(tmp_path):
+    settings = settings_with(tmp_path, SITEWISE_TRUSTED_PROXIES=" 10.0.0.0/8, 192.0.2.7 ,fd00::/8,")
+    assert settings["SITEWISE_TRUSTED_PROXIES"] == ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]
+    behind_tls = settings_with(tmp_path, SITEWISE_URL="https://chat.example.com", SITEWISE_TRUSTED_PROXIES="")
+    assert behind_tls["SITEWISE_TRUSTED_PROXIES"] == []
 
 
 def test_mail_goes_where_its_address_says(tmp_path):
@@ -175,6 +183,7 @@ def test_provider_hosts_are_a_list_of_names(tmp_path):
         ("SITEWISE_CRAWL_USER_AGENT", "Bot\n/1", "a name such as AcmeBot/1.0"),
         ("SITEWISE_EMAIL_URL", "mail.test:25", "submission://user:password@host:587"),
         ("SITEWISE_EMAIL_URL", "smtp://mail.test:port", "submission://user:password@host:587"),
+        ("SITEWISE_TRUSTED_PROXIES", "10.0.0.0/8, proxy.test", "addresses or networks by commas"),
         ("SITEWISE_LLM_URL", "localhost:8080", "https://example.com"),
         ("SITEWISE_EMBEDDING_URL", "https://llm.test/v1", "Set SITEWISE_EMBEDDING_MODEL to"),
         ("SITEWISE_LOG_LEVEL", "LOUD", "DEBUG, INFO, WARNING or ERROR"),

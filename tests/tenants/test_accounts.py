@@ -1,6 +1,7 @@
 """Signing up and in, by e-mail: with limits, with links on the installation's address, and open or by invitation."""
 
 import re
+from ipaddress import ip_network
 
 import pytest
 from django.test import Client
@@ -55,7 +56,7 @@ def test_guessing_a_password_is_stopped_even_when_the_right_one_comes(ann):
 
 def test_behind_a_proxy_the_tries_are_counted_for_each_visitor(ann, settings):
     """Else ten wrong passwords from anywhere would lock everybody out."""
-    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
+    settings.SITEWISE_TRUSTED_PROXIES = (ip_network("127.0.0.1"),)
     guesser = Client(headers={"x-forwarded-for": "192.0.2.1"})
     for number in range(11):
         log_in(guesser, f"guess{number}@acme.test", "wrong")

@@ -141,21 +141,25 @@ def _running_worker(warn: Callable[[str], None]) -> Iterator[None]:
         worker.stop()
 
 
-def _serve(listener: socket.socket) -> None:
-    """Serve the web application until a signal to end; answers that are being streamed get a moment to finish."""
-    config = uvicorn.Config(
+def web_server_config() -> uvicorn.Config:
+    """Return how the web application is served; answers that are being streamed get a moment to finish at the end."""
+    return uvicorn.Config(
         "config.asgi:application",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=settings.IS_HTTPS,
+        proxy_headers=False,  # tenants/visitors.py reads them, under whatever server this runs
         timeout_graceful_shutdown=OPEN_ANSWERS_SECONDS,
     )
+
+
+def _serve(listener: socket.socket) -> None:
+    """Serve the web application until a signal to end."""
     # uvicorn raises the signal again once it has ended: by then it has done its work.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
-    uvicorn.Server(config).run(sockets=[listener])
+    uvicorn.Server(web_server_config()).run(sockets=[listener])
 
 
 class WorkerProcess:

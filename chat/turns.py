@@ -1,9 +1,10 @@
 """One turn from its question to its last word: what may be asked, what it cost, and what of it is logged."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from uuid import UUID, uuid4
 
 from django.db.models import F, Sum
 
@@ -64,6 +65,8 @@ class Asked:
     question_quota: int | None = None  # the tenant's, for a calendar month
     max_tokens: int | None = None  # only ever lowers the model's own
     temperature: float | None = None
+    visitor: str = ""  # tenants.visitors.visitor_hash
+    turn_id: UUID = field(default_factory=uuid4)  # what the client will know the answer by
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,12 @@ def open_turn(asked: Asked, now: datetime) -> OpenTurn:
         _count(asked, now.date().replace(day=1))
         if asked.model.logs_questions:
             row = Turn.objects.create(
-                model=asked.model, session_key=asked.session_key, channel=asked.channel, question=asked.question
+                model=asked.model,
+                session_key=asked.session_key,
+                channel=asked.channel,
+                question=asked.question,
+                visitor=asked.visitor,
+                public_id=asked.turn_id,
             )
             row_id = row.pk
     memory = recall(asked.model, asked.session_key, now) if asked.session_key else Memory(asked.history)

@@ -43,17 +43,18 @@ def render_markdown(text: str, heading_shift: int = 2) -> SafeString:
 
 def plain_text(text: str) -> str:
     """Return the words of the Markdown in one line, without its marks."""
-    words: list[str] = []
-    _collect_words(_parser.parse(text), words)
-    return " ".join(" ".join(words).split())
+    return " ".join(" ".join(plain_blocks(text)).split())
 
 
-def _collect_words(tokens: Sequence[Token], words: list[str]) -> None:
-    for token in tokens:
+def plain_blocks(text: str) -> list[str]:
+    """Return the words of each block of the Markdown, of a cell and of an item too, without its marks."""
+    blocks = []
+    for token in _parser.parse(text):
         if token.children:
-            words.append("".join(" " if token.type in BREAKS else token.content for token in token.children))
+            blocks.append("".join(" " if part.type in BREAKS else part.content for part in token.children))
         elif token.type in ("fence", "code_block"):
-            words.append(token.content)
+            blocks.append(token.content)
+    return blocks
 
 
 def _image_in_words(renderer, tokens: Sequence[Token], index: int, options, env) -> str:

@@ -119,6 +119,11 @@ class MLModel(models.Model):
         return int(self.max_context_tokens * SPLIT_SHARE)
 
     @property
+    def starters(self) -> list[str]:
+        """The questions that a visitor can press instead of typing."""
+        return [line.strip() for line in self.conversation_starters.splitlines() if line.strip()]
+
+    @property
     def needs_vectors(self) -> bool:
         return self.retrieval != Retrieval.KEYWORD
 
@@ -221,6 +226,21 @@ class DroppedSection(models.Model):
 
     def __str__(self):
         return self.prompt
+
+
+class PageText(models.Model):
+    """What a page shows its readers, so that a source's link can lead to the very sentence (see page_texts.py)."""
+
+    model = models.ForeignKey(MLModel, on_delete=models.CASCADE, related_name="page_texts")
+    uri = models.CharField(max_length=2_000)
+    text = models.BinaryField(help_text="A block a line, compressed by zlib.")
+    anchors = models.JSONField(default=list, help_text="Headings that have an id: pairs [line, id].")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["model", "uri"], name="a_page_text_once_a_model")]
+
+    def __str__(self):
+        return self.uri
 
 
 class Vectorising(Job):

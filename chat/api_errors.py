@@ -7,6 +7,8 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import Http404
 from rest_framework import exceptions
 
+from chat.api_limits import standing_headers
+from chat.proof_of_work import ProofMissing
 from chat.turns import QuestionTooLong, QuotaReached
 from models_app.embedder import EmbeddingError
 from models_app.llm import LLMError, ProviderError, Reason
@@ -59,6 +61,7 @@ MEANINGS = (
     ),
     (exceptions.PermissionDenied, {"status": 403, "code": "permission_denied"}),
     (exceptions.MethodNotAllowed, {"status": 405, "code": "method_not_allowed"}),
+    (ProofMissing, {"status": 403, "code": "proof_of_work_required"}),
     (exceptions.ParseError, {"status": 400}),
     ((Http404, UnknownAddress), {"status": 404, "code": "unknown_url"}),
     (RequestDataTooBig, {"status": 413, "code": "request_too_large", "message": "The request is too large."}),

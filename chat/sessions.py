@@ -1,5 +1,6 @@
 """A session's memory: earlier questions and answers, until the conversation has rested too long."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +41,17 @@ def remember(model: MLModel, key: str, exchange: Exchange, now: datetime) -> Non
             session.memory, session.questionnaire_answers = [], []
         exchanges = latest_exchanges([*_exchanges(session.memory), exchange], model.max_session_items)
         session.memory = [[kept.question, kept.answer] for kept in exchanges]
+        session.last_used_at = now
+        session.save()
+
+
+def keep_questionnaire(model: MLModel, key: str, answers: Sequence[Exchange], now: datetime) -> None:
+    """Let the session remember what the visitor answered before the chat, in place of what was answered earlier."""
+    with tenant_atomic():
+        session = Session.objects.filter(model=model, key=key).first() or Session(model=model, key=key)
+        if session.pk and _is_expired(session, model, now):
+            session.memory = []
+        session.questionnaire_answers = [[kept.question, kept.answer] for kept in answers]
         session.last_used_at = now
         session.save()
 

@@ -11,6 +11,7 @@ urlpatterns = [
     path("staff/", admin.site.urls),
     path("workspaces/", include("tenants.urls")),
     path("v1/", include("chat.api_urls")),
+    path("widget/", include("chat.widget_urls")),
     path("<slug:tenant_slug>/", include("tenants.tenant_urls")),
     path("<slug:tenant_slug>/keys/", include("models_app.key_urls")),
     path("<slug:tenant_slug>/", include("models_app.urls")),

@@ -4,6 +4,7 @@ A route that is added later is walked by itself; one that belongs behind no know
 """
 
 from itertools import product
+from uuid import UUID
 
 import pytest
 from django.test import Client
@@ -26,16 +27,18 @@ from tests.walls import (
 METHODS = ("get", "post", "delete")
 HTMX = ({}, {"HX-Request": "true"})
 API = "v1/"
+WIDGET = "widget/v1/"
 STAFF = "staff/"
 ACCOUNTS = "accounts/"
 # Addresses that belong to no tenant, and who may open them.
-FOR_EVERYBODY = {"", "workspaces/invitations/<str:token>/"}
+FOR_EVERYBODY = {"", "workspaces/invitations/<str:token>/", "widget/v1.js", r"widget/v1-<version>\.js"}
 FOR_PEOPLE_WITH_A_LOGIN = {"workspaces/", "workspaces/new/"}
 
 ROUTES = sorted(routes(), key=lambda route: route.pattern)
 OF_TENANTS = [route for route in ROUTES if "tenant_slug" in route.parameters]
 OF_OBJECTS = [route for route in OF_TENANTS if route.parameters - {"tenant_slug"}]
 OF_API = [route for route in ROUTES if route.pattern.startswith(API)]
+OF_WIDGET = [route for route in ROUTES if route.pattern.startswith(WIDGET)]
 OF_STAFF = [route for route in ROUTES if route.pattern.startswith(STAFF)]
 
 
@@ -69,10 +72,10 @@ def test_every_route_stands_behind_a_wall_that_is_tested_here():
         for route in ROUTES
         if route.pattern not in known
         and "tenant_slug" not in route.parameters
-        and not route.pattern.startswith((API, STAFF, ACCOUNTS))
+        and not route.pattern.startswith((API, WIDGET, STAFF, ACCOUNTS))
     ]
     assert not unknown, "say who may open these, and test it"
-    assert len(OF_TENANTS) > 15 and len(OF_OBJECTS) > 5 and OF_API and OF_STAFF
+    assert len(OF_TENANTS) > 15 and len(OF_OBJECTS) > 5 and OF_API and OF_STAFF and OF_WIDGET
 
 
 def test_every_route_of_a_tenant_starts_with_its_slug():
@@ -195,6 +198,25 @@ def test_with_another_tenants_key_a_model_is_not_there(owned, globex_key, subtes
             assert shown(foreign, OWNED_SLUG) == shown(absent, UNKNOWN_SLUG)
             assert SECRET_WORD not in shown(foreign)
             # That the key was used is noted on it, and nothing else.
+            assert owned() | {"ApiKey": None} == before | {"ApiKey": None}
+
+
+def test_the_widget_opens_nothing_of_another_tenant(owned, globex, subtests):
+    """Nor without a key, with one from another origin, or with a secret one."""
+    before, client = owned(), Client()
+    origin, models = "https://globex.test", ["gadgets", OWNED_SLUG]
+    public = ApiKey.mint(tenant=globex, name="W", kind="public", model_slugs=models, allowed_origins=[origin])[1]
+    secret = ApiKey.mint(tenant=globex, name="S", kind="secret", model_slugs=models)[1]
+    before = owned()
+    tries = ((public, origin), (public, "https://evil.test"), (public, ""), (secret, origin), ("", origin), (7, origin))
+    for route, (key, sent_from) in product(OF_WIDGET, tries):
+        with subtests.test(route.pattern, key=key, origin=sent_from):
+            fields = {"key": key, "model": OWNED_SLUG, "session": f"w-{'0' * 32}", "text": SECRET_WORD, "answers": []}
+            fields |= {"turn": str(UUID(int=0)), "rating": 1, "email": "eve@globex.test"}
+            headers = {"Origin": sent_from} if sent_from else {}
+            response = client.post(f"/{route.pattern}", fields, content_type="application/json", headers=headers)
+            assert response.status_code in (401, 403, 404)
+            assert SECRET_WORD not in shown(response)
             assert owned() | {"ApiKey": None} == before | {"ApiKey": None}
 
 

@@ -14,8 +14,9 @@ from rest_framework.exceptions import AuthenticationFailed, MethodNotAllowed, Pe
 
 from chat.answer import Asked, answer_question, whole_answer
 from chat.api_errors import ApiError, ModelNotFound, UnknownAddress, api_error_of
+from chat.api_limits import LIMIT_HEADERS, admit_question, visitor_of
 from chat.api_requests import ChatRequest, read_chat_request
-from chat.api_shapes import HEARTBEAT_SECONDS, Completion, StreamedAnswer
+from chat.api_shapes import HEARTBEAT_SECONDS, Completion, StreamedAnswer, stream_parts
 from models_app.models import MLModel
 from tenants.authentication import Caller, authenticate
 from tenants.models import ApiKey
@@ -62,14 +63,13 @@ def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView
 async def chat_completions(request: HttpRequest, caller: Caller) -> HttpResponseBase:
     """Answer the last of the messages, streamed or not."""
     wanted = read_chat_request(request)
-    model = await caller.store.run(_find_model, caller, wanted.model_slug)
-    asked = _asked(caller, model, wanted)
-    completion = Completion(model.slug, wanted.wants_usage)
+    asked, headers = await caller.store.run(_admitted, request, caller, wanted)
+    completion = Completion(asked.model.slug, asked.turn_id.hex, wanted.wants_usage)
     if not wanted.is_streamed:
-        return JsonResponse(completion.whole(await whole_answer(caller.store, asked)))
+        return JsonResponse(completion.whole(await whole_answer(caller.store, asked)), headers=headers)
     events = answer_question(caller.store, asked)
     await anext(events)  # a question that is refused is refused here, before the stream begins
-    return StreamedAnswer(completion, events, HEARTBEAT_SECONDS)
+    return StreamedAnswer(stream_parts(completion, events, HEARTBEAT_SECONDS), events, headers)
 
 
 @api_view("GET")
@@ -81,16 +81,24 @@ async def model_list(request: HttpRequest, caller: Caller) -> HttpResponse:
 @api_view("GET")
 async def model_detail(request: HttpRequest, caller: Caller, model_slug: str) -> HttpResponse:
     """Describe one model."""
-    return JsonResponse(_described(await caller.store.run(_find_model, caller, model_slug), caller))
+    return JsonResponse(_described(await caller.store.run(find_model, caller, model_slug), caller))
 
 
 @csrf_exempt
-async def unknown_address(request: HttpRequest) -> HttpResponse:
-    """Answer for every other address under /v1."""
-    return _error_response(api_error_of(UnknownAddress(request.method, request.path)))
+async def unknown_address(request: HttpRequest) -> HttpResponseBase:
+    """Answer for every other address under /v1, so that pages of listed origins can read it, too."""
+    origin = await sync_to_async(_listed)(request.headers.get("Origin"))
+    return _readable_from(origin, _error_response(api_error_of(UnknownAddress(request.method, request.path))))
 
 
-def _asked(caller: Caller, model: MLModel, wanted: ChatRequest) -> Asked:
+def _admitted(request: HttpRequest, caller: Caller, wanted: ChatRequest) -> tuple[Asked, dict[str, str]]:
+    """Return the question as it may be asked, and the headers that tell how much more may be asked."""
+    model = find_model(caller, wanted.model_slug)
+    visitor = visitor_of(request, caller, wanted.user, wanted.session_key)
+    return _asked(caller, model, wanted, visitor), admit_question(caller, model, visitor)
+
+
+def _asked(caller: Caller, model: MLModel, wanted: ChatRequest, visitor: str) -> Asked:
     return Asked(
         model=model,
         question=wanted.question,
@@ -99,10 +107,12 @@ def _asked(caller: Caller, model: MLModel, wanted: ChatRequest) -> Asked:
         question_quota=caller.tenant.question_quota,
         max_tokens=wanted.max_tokens,
         temperature=wanted.temperature,
+        visitor=visitor,
     )
 
 
-def _find_model(caller: Caller, slug: str) -> MLModel:
+def find_model(caller: Caller, slug: str) -> MLModel:
+    """Return the active store's model of this slug; raises ModelNotFound, also for one the key does not open."""
     model = MLModel.objects.filter(slug=slug).first() if caller.may_use(slug) else None
     if model is None:
         raise ModelNotFound(slug)
@@ -149,6 +159,7 @@ def _readable_from(origin: str | None, response: HttpResponseBase) -> HttpRespon
     patch_vary_headers(response, ["Origin"])
     if origin:
         response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Expose-Headers"] = ", ".join(LIMIT_HEADERS)
     return response
 
 

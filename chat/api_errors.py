@@ -12,6 +12,7 @@ from chat.proof_of_work import ProofMissing
 from chat.turns import QuestionTooLong, QuotaReached
 from models_app.embedder import EmbeddingError
 from models_app.llm import LLMError, ProviderError, Reason
+from tenants.limits import MONTH, LimitReached, LimitsUnavailable
 from tenants.store import StoreNotReady
 
 logger = logging.getLogger(__name__)
@@ -60,14 +61,18 @@ MEANINGS = (
         {"status": 401, "code": "invalid_api_key", "headers": {"WWW-Authenticate": "Bearer"}},
     ),
     (exceptions.PermissionDenied, {"status": 403, "code": "permission_denied"}),
-    (exceptions.MethodNotAllowed, {"status": 405, "code": "method_not_allowed"}),
     (ProofMissing, {"status": 403, "code": "proof_of_work_required"}),
+    (exceptions.MethodNotAllowed, {"status": 405, "code": "method_not_allowed"}),
     (exceptions.ParseError, {"status": 400}),
     ((Http404, UnknownAddress), {"status": 404, "code": "unknown_url"}),
     (RequestDataTooBig, {"status": 413, "code": "request_too_large", "message": "The request is too large."}),
     (ModelNotFound, {"status": 404, "code": "model_not_found", "param": "model"}),
     (QuestionTooLong, {"status": 400, "code": "context_length_exceeded", "param": "messages"}),
     (QuotaReached, {"status": 429, "type": QUOTA, "code": QUOTA, "headers": NO_RETRY}),
+    (
+        LimitsUnavailable,
+        {"status": 503, "type": SERVER, "code": "limits_unavailable", "headers": {"Retry-After": "1"}},
+    ),
     (LLMError, {"status": 502, "type": SERVER, "code": "llm_unavailable", "headers": NO_RETRY}),
     (EmbeddingError, {"status": 502, "type": SERVER, "code": "embedding_unavailable", "headers": NO_RETRY}),
     (
@@ -88,6 +93,8 @@ def api_error_of(error: Exception) -> ApiError:
     if isinstance(error, exceptions.ValidationError):
         param, complaint = first_complaint(error.detail)
         return ApiError(400, f"Invalid '{param}': {complaint}" if param else complaint, param=param or None)
+    if isinstance(error, LimitReached):
+        return _limit_error(error)
     meaning = next((meaning for kinds, meaning in MEANINGS if isinstance(error, kinds)), None)
     if meaning is None:
         logger.error("The public API failed", exc_info=error)
@@ -97,6 +104,14 @@ def api_error_of(error: Exception) -> ApiError:
     if isinstance(error, ProviderError) and error.reason == Reason.TIMEOUT:
         meaning = meaning | {"status": 504, "code": "timeout"}
     return ApiError(**({"message": str(error)} | meaning))
+
+
+def _limit_error(error: LimitReached) -> ApiError:
+    """A minute's limit is waited for, by clients of their own accord; a month's is not."""
+    headers = standing_headers(error.standing)
+    if error.limit.period == MONTH:
+        return ApiError(429, str(error), QUOTA, QUOTA, headers=headers | NO_RETRY)
+    return ApiError(429, str(error), "requests", "rate_limit_exceeded", headers=headers)
 
 
 def first_complaint(detail: object, path: str = "") -> tuple[str, str]:

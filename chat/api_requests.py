@@ -24,6 +24,7 @@ class ChatRequest:
     question: str
     history: tuple[Exchange, ...]
     session_key: str  # empty: the history is the client's
+    user: str  # what the client calls its visitor
     is_streamed: bool
     wants_usage: bool
     max_tokens: int | None
@@ -81,6 +82,8 @@ class ChatRequestSerializer(serializers.Serializer):
     stream = SwitchField(required=False, allow_null=True)
     stream_options = StreamOptionsSerializer(required=False, allow_null=True)
     metadata = MetadataSerializer(required=False, allow_null=True)
+    user = serializers.CharField(required=False, allow_null=True, allow_blank=True)
+    safety_identifier = serializers.CharField(required=False, allow_null=True, allow_blank=True)
     max_tokens = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     max_completion_tokens = serializers.IntegerField(required=False, allow_null=True, min_value=1)
     temperature = serializers.FloatField(required=False, allow_null=True, min_value=0, max_value=2)
@@ -114,6 +117,7 @@ def _chat_request(fields: dict) -> ChatRequest:
         question=last["content"].strip(),
         history=exchanges_of(earlier),
         # An empty one asks for a new session, whose key the answer names.
+        user=fields.get("safety_identifier") or fields.get("user") or "",
         session_key=str(uuid4()) if session_id == "" else session_id or "",
         is_streamed=bool(fields.get("stream")),
         wants_usage=bool((fields.get("stream_options") or {}).get("include_usage")),

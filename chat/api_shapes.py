@@ -9,7 +9,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field
-from secrets import token_hex
 
 from asgiref.sync import async_to_sync
 from django.http import StreamingHttpResponse
@@ -32,9 +31,13 @@ class Completion:
     """One completion; id, time and model are the same in all that is sent of it."""
 
     model: str
+    turn: str  # what the turn is known by
     wants_usage: bool = False
-    id: str = field(default_factory=lambda: f"chatcmpl-{token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def id(self) -> str:
+        return f"chatcmpl-{self.turn}"
 
     def whole(self, answered: Answered) -> dict:
         """Return the answer in one."""
@@ -70,10 +73,10 @@ class Completion:
 class StreamedAnswer(StreamingHttpResponse):
     """The response that carries an answer as it is made. Nothing of it is held back by the server or a proxy."""
 
-    def __init__(self, completion: Completion, events: AsyncIterator[Event], heartbeat_seconds: float):
-        self._parts = stream_parts(completion, events, heartbeat_seconds)
-        self._events = events
-        super().__init__(self._parts, headers=STREAM_HEADERS)
+    def __init__(self, parts: AsyncIterator[str], events: AsyncIterator[Event], headers: dict[str, str]):
+        """Send the parts, which are made of the events; the headers stand beside those of a stream."""
+        self._parts, self._events = parts, events
+        super().__init__(parts, headers=STREAM_HEADERS | headers)
 
     def close(self) -> None:
         """End the turn, if the visitor left it while nobody was waiting for its next piece."""
@@ -91,7 +94,7 @@ async def stream_parts(
     """Yield the answer as server-sent events, at once and with a sign of life in every silence."""
     yield completion.first()
     try:
-        async with aclosing(_with_heartbeat(events, heartbeat_seconds)) as beating:
+        async with aclosing(with_heartbeat(events, heartbeat_seconds)) as beating:
             async for event in beating:
                 if event is None:
                     yield PING
@@ -105,7 +108,7 @@ async def stream_parts(
     yield DONE
 
 
-async def _with_heartbeat(events: AsyncIterator[Event], seconds: float) -> AsyncIterator[Event | None]:
+async def with_heartbeat(events: AsyncIterator[Event], seconds: float) -> AsyncIterator[Event | None]:
     """Yield the events, and None whenever so many seconds went by without one."""
     upcoming = None
     try:

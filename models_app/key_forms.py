@@ -1,4 +1,4 @@
-"""The form of an API key: which models it opens and, for a public one, from which origins."""
+"""The form of an API key: which models it opens, how often and, for a public one, from which origins."""
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -9,10 +9,13 @@ from tenants.origins import OriginRefused, read_origin
 
 MOST_ORIGINS = 50
 MOST_LIVE_KEYS = 100
+# Nobody asks faster by hand; an office behind one address still has room.
+VISITORS_REQUESTS_A_MINUTE = 30
+LIMITS = ("requests_a_minute", "visitor_requests_a_minute", "questions_a_month")
 
 
 class KeyForm(forms.ModelForm):
-    """A key's name, models and origins; its kind is chosen once, when it is made."""
+    """A key's name, models, origins and limits; its kind is chosen once, when it is made."""
 
     model_slugs = forms.MultipleChoiceField(
         label="Models", help_text="The key opens these and no others.", widget=forms.CheckboxSelectMultiple
@@ -27,15 +30,30 @@ class KeyForm(forms.ModelForm):
 
     class Meta:
         model = ApiKey
-        fields = ["name", "kind", "model_slugs"]
+        fields = ["name", "kind", "model_slugs", *LIMITS]
         widgets = {"kind": forms.RadioSelect}
-        help_texts = {"name": "Where it is used, so that you know later what revoking it stops."}
+        labels = {
+            "requests_a_minute": "Questions a minute",
+            "visitor_requests_a_minute": "Questions a minute and visitor",
+            "questions_a_month": "Questions a month",
+        }
+        help_texts = {
+            "name": "Where it is used, so that you know later what revoking it stops.",
+            "requests_a_minute": "From all its callers together; more are refused with the time to wait. Empty: as "
+            "many as come.",
+            "visitor_requests_a_minute": "Under a public key a visitor is an internet address, under a secret key the "
+            "user or the session that your server names. Empty: no limit.",
+            "questions_a_month": "In a calendar month; then the key answers nothing until the next. Empty: as many as "
+            "the workspace may ask.",
+        }
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         self.fields["name"].widget.attrs |= {"autofocus": True, "autocomplete": "off"}
         self.fields["model_slugs"].choices = self._model_choices()
         self.fields["origins"].initial = "\n".join(self.instance.allowed_origins)
+        if not self.instance.pk:
+            self.initial["visitor_requests_a_minute"] = VISITORS_REQUESTS_A_MINUTE
         if self.instance.pk:
             del self.fields["kind"]
             if self.instance.kind == ApiKey.Kind.SECRET:
@@ -70,10 +88,11 @@ class KeyForm(forms.ModelForm):
             kind=wanted["kind"],
             model_slugs=wanted["model_slugs"],
             allowed_origins=wanted["origins"],
+            **{name: wanted[name] for name in LIMITS},
         )
 
     def change(self) -> ApiKey:
-        """Save the key's new name, models and origins."""
+        """Save the key's new name, models, origins and limits."""
         self.instance.allowed_origins = self.cleaned_data.get("origins", [])
         return self.save()
 

@@ -12,6 +12,7 @@ from django_htmx.http import trigger_client_event
 from models_app.key_forms import MOST_LIVE_KEYS, KeyForm
 from models_app.models import MLModel
 from tenants.dialogs import dialog, saved
+from tenants.limits import used_this_month
 from tenants.models import ApiKey
 from tenants.permissions import owner_required
 
@@ -70,12 +71,26 @@ def _live_keys(request: HttpRequest) -> QuerySet:
 
 
 def _table(request: HttpRequest) -> dict:
-    keys = request.tenant.api_keys.all()
+    keys = list(request.tenant.api_keys.all())
+    for key in keys:
+        key.limits = _limits_in_words(key)
     return {
         "keys": [key for key in keys if key.revoked_at is None],
         "revoked_keys": [key for key in keys if key.revoked_at is not None],
         "has_models": MLModel.objects.exists(),
     }
+
+
+def _limits_in_words(key: ApiKey) -> list[str]:
+    limits = []
+    if key.requests_a_minute:
+        limits.append(f"{key.requests_a_minute:,} a minute")
+    if key.visitor_requests_a_minute:
+        limits.append(f"{key.visitor_requests_a_minute:,} a minute and visitor")
+    if key.questions_a_month:
+        asked = used_this_month(f"key:{key.pk}", timezone.now())
+        limits.append(f"{key.questions_a_month:,} a month ({asked:,} asked)")
+    return limits
 
 
 def _dialog(request: HttpRequest, template: str, context: dict):

@@ -1,4 +1,4 @@
-"""The web application behind a real ASGI server on loopback, in a thread of the test process."""
+"""The web application on loopback as `serve` runs it, in a thread of the test process."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import uvicorn
 
-from config.asgi import application
+from config.management.commands.serve import web_server_config
 
 START_SECONDS = 20
 
@@ -15,7 +15,8 @@ START_SECONDS = 20
 @pytest.fixture
 def live_url(transactional_db) -> Iterator[str]:
     """The address of the running application. Its threads see what the test has written, as nothing is rolled back."""
-    config = uvicorn.Config(application, host="127.0.0.1", port=0, lifespan="off", log_level="warning")
+    config = web_server_config()
+    config.host, config.port = "127.0.0.1", 0
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -8,7 +8,7 @@ from models_app.llm import LLMError, Piece, Reason
 
 
 async def parts_of(events, heartbeat_seconds: float = 60) -> list[str]:
-    return [part async for part in stream_parts(Completion("support"), events, heartbeat_seconds)]
+    return [part async for part in stream_parts(Completion("support", "t1"), events, heartbeat_seconds)]
 
 
 async def test_a_silence_is_filled_with_comments_and_nothing_is_lost():
@@ -63,7 +63,7 @@ async def test_closing_the_stream_ends_the_answer_in_the_middle_of_a_wait():
         finally:
             ended.set()
 
-    parts = stream_parts(Completion("support"), endless(), heartbeat_seconds=0.02)
+    parts = stream_parts(Completion("support", "t1"), endless(), heartbeat_seconds=0.02)
     while await anext(parts) != PING:
         pass
     async with asyncio.timeout(10):

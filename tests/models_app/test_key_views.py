@@ -152,3 +152,31 @@ def test_keys_are_the_owners_matter(browse, acme, role):
     assert make(client, SECRET).status_code == 403
     assert client.post(f"{KEYS}{key.pk}/revoke/", headers=HTMX).status_code == 403
     assert ApiKey.objects.get().revoked_at is None
+
+
+LIMITS = {"requests_a_minute": "600", "visitor_requests_a_minute": "20", "questions_a_month": "5000"}
+
+
+def test_a_keys_limits_are_set_shown_and_lifted(owner):
+    make(owner, PUBLIC | LIMITS)
+    key = ApiKey.objects.get()
+    assert [getattr(key, name) for name in LIMITS] == [600, 20, 5000]
+    assert "600 a minute, 20 a minute and visitor, 5,000 a month (0 asked)" in owner.get(KEYS).content.decode()
+    owner.post(f"{KEYS}{key.pk}/edit/", PUBLIC | {"requests_a_minute": ""}, headers=HTMX)
+    key.refresh_from_db()
+    assert [getattr(key, name) for name in LIMITS] == [None, None, None]
+    assert "At most" not in owner.get(KEYS).content.decode()
+
+
+def test_a_new_key_proposes_a_visitors_limit_and_says_what_each_limit_means(owner):
+    page = owner.get(f"{KEYS}new/", headers=HTMX).content.decode()
+    assert re.search(r'name="visitor_requests_a_minute"[^>]* value="30"|value="30"[^>]* name="visitor_req', page)
+    assert "under a secret key the user or the session that your server names" in page
+
+
+@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("value", ["0", "-1", "many"])
+def test_a_limit_is_a_number_of_at_least_one(owner, name, value):
+    response = make(owner, SECRET | {name: value})
+    assert response.status_code == 200 and not ApiKey.objects.exists()
+    assert "greater than or equal to" in response.content.decode() or "whole number" in response.content.decode()

@@ -182,31 +182,40 @@ def make_snippets(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> No
     maker = SnippetMaker.prepare(job, lease)
     done = job.pages.filter(state=State.DONE).count()
     total = done + job.pages.filter(state=State.READ).count()
-    for in_hand in _split_ahead(pages_to_split(job), maker, pool):
+    for together in _split_ahead(pages_to_split(job), maker, pool):
         lease.check()
-        page = in_hand.page
+        page = together[0].page
         if job.is_progress_due:
             job.note_progress(message=f"Making snippets of {page.url}", done_count=done, total_count=total)
         try:
-            maker.finish(in_hand)
+            maker.finish(together)
         except EmbeddingError as error:
             page.note_failure("no vectors", str(error))
             raise JobFailed(f"{error} {page.url} and the changed pages after it keep their old snippets.") from error
-        done += 1
+        done += len(together)
         job.done_count, job.total_count = done, total
         watch(job)
     job.note_progress(done_count=done, total_count=total)
 
 
-def _split_ahead(pages: Iterator[Page], maker: SnippetMaker, pool: PagePool) -> Iterator[SplitInHand]:
-    """Yield the pages in their order, the next ones being split meanwhile."""
+def _split_ahead(pages: Iterator[Page], maker: SnippetMaker, pool: PagePool) -> Iterator[list[SplitInHand]]:
+    """Yield the pages in their order, some together, while the next ones are being split."""
     in_hand: deque[SplitInHand] = deque()
     for page in pages:
         in_hand.append(maker.split(page, pool))
         # What the LLM made of one page may decide whether it is asked about the next.
-        while len(in_hand) > (0 if maker.llm.splitter else pool.room):
-            yield in_hand.popleft()
-    yield from in_hand
+        while len(in_hand) >= (1 if maker.llm.splitter else pool.room + pool.at_once):
+            yield _together(in_hand, maker, pool.at_once)
+    while in_hand:
+        yield _together(in_hand, maker, pool.at_once)
+
+
+def _together(in_hand: deque[SplitInHand], maker: SnippetMaker, at_once: int) -> list[SplitInHand]:
+    """Take the first page, and the next ones too where these and it are new."""
+    pages = [in_hand.popleft()]
+    while in_hand and len(pages) < at_once and maker.is_new(pages[0]) and maker.is_new(in_hand[0]):
+        pages.append(in_hand.popleft())
+    return pages
 
 
 def make_vectors(job: Import, lease: Lease, watch: Watch) -> None:

@@ -25,7 +25,9 @@ PROJECT = Path(__file__).resolve().parent.parent
 MOST_CHILDREN = 3
 # A child takes a second to start: pages so few are done before it would be of use.
 PAGES_BEFORE_START = 40
-AHEAD = 3  # pages in hand for each child: it need not wait for the next
+AHEAD = 4  # pages in hand for each child: it need not wait for the next
+# Pages stored in one transaction, which takes as long as storing one page does; what reads the store waits for it.
+AT_ONCE = 5
 
 
 class ChildDied(Exception):
@@ -73,6 +75,11 @@ class PagePool:
     def room(self) -> int:
         """How many pages may be in hand beside the one that is wanted next."""
         return self._size * AHEAD if self._is_ready else 0
+
+    @property
+    def at_once(self) -> int:
+        """How many pages it is worth while to store together: of few pages each shows at once."""
+        return AT_ONCE if self._is_ready else 1
 
     @property
     def pids(self) -> list[int]:

@@ -5,7 +5,7 @@ Splitting and embedding run outside of transactions; what they gave replaces the
 large page.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -24,7 +24,7 @@ from models_app.jobs import Lease
 from models_app.models import TrainingSnippet
 from models_app.page_parts import PART, replace_in_parts
 from models_app.sections import Section
-from models_app.snippets import Replaced, add_page_snippets, replace_page_snippets
+from models_app.snippets import Replaced, SnippetQuotaReached, add_pages, replace_page_snippets
 from models_app.standing import known_hashes, known_pages
 from models_app.vectors import VectorsAhead, store_vectors, vectors_ahead
 from tenants.store import tenant_atomic
@@ -98,8 +98,46 @@ class SnippetMaker:
         splitting = None if self.llm.splitter else pool.submit(sections_of, asked)
         return SplitInHand(page, split_hash, last, asked, splitting)
 
-    def finish(self, in_hand: SplitInHand) -> None:
-        """Make the page's snippets those of its text now."""
+    def is_new(self, in_hand: SplitInHand) -> bool:
+        """Whether the page has no snippets yet, so that all there is to do is to add them."""
+        return in_hand.splitting is not None and not self._is_known(in_hand.page)
+
+    def finish(self, together: Sequence[SplitInHand]) -> None:
+        """Make the pages' snippets those of their texts now; several pages are new ones."""
+        if self.is_new(together[0]) and self._add_together(together):
+            return
+        for in_hand in together:
+            self._finish_one(in_hand)
+
+    def _add_together(self, together: Sequence[SplitInHand]) -> bool:
+        """Add the snippets of new pages in one transaction, most of whose time is its own.
+
+        Returns False, and nothing is added, where it would take long or one of the pages cannot be had: which of them
+        shows when they are done one by one.
+        """
+        try:
+            made = [self._sections_of(in_hand) for in_hand in together]
+        except Exception:
+            return False
+        if sum(len(each.sections) for each in made) > PART:
+            return False
+        pages = [in_hand.page for in_hand in together]
+        with tenant_atomic():
+            self.lease.check()
+            try:
+                added = ((page.url, each.sections, page.snippet_source) for page, each in zip(pages, made, strict=True))
+                add_pages(self.job.model, added)
+            except SnippetQuotaReached:
+                return False
+            for in_hand, each in zip(together, made, strict=True):
+                count = len(each.sections)
+                report = self._report(each) | {"snippets": NO_CHANGE | {"added": count}}
+                in_hand.page.report |= report
+                fields = {"split_hash": in_hand.split_hash, "snippet_count": count, "plan": each.split.plan}
+                self._finish_page(in_hand.page, **fields)
+        return True
+
+    def _finish_one(self, in_hand: SplitInHand) -> None:
         page, asked = in_hand.page, in_hand.asked
         if asked is None:
             self._leave(page, in_hand.last)
@@ -112,13 +150,11 @@ class SnippetMaker:
         before = self._approach(in_hand, made.sections, vectors)
         with tenant_atomic():
             self.lease.check()
-            is_first = before == Replaced() and not self._is_known(page)
-            write = add_page_snippets if is_first else replace_page_snippets
-            last = write(self.job.model, page.url, made.sections, page.snippet_source)
+            last = replace_page_snippets(self.job.model, page.url, made.sections, page.snippet_source)
             replaced = last.after(before)
             store_vectors(self.job.model, page.url, vectors)
             page.report["snippets"] = {name: getattr(replaced, name) for name in NO_CHANGE}
-            self._finish(
+            self._finish_page(
                 page,
                 # A page that the LLM could not split is tried again by the next import, changed or not.
                 split_hash="" if split.has_llm_failed else in_hand.split_hash,
@@ -156,7 +192,7 @@ class SnippetMaker:
         page.report |= {"split": UNCHANGED, "snippets": NO_CHANGE | {"kept": count}, "loss": loss}
         with tenant_atomic():
             self.lease.check()
-            self._finish(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
+            self._finish_page(page, split_hash=last["split_hash"], snippet_count=count, plan=last["plan"])
 
     def _plan_of(self, last: dict | None) -> list[dict]:
         """Return how the LLM sorted the page the last time, unless that was for other sizes or by another LLM."""
@@ -206,7 +242,7 @@ class SnippetMaker:
     def _standing(self, page: Page):
         return self.job.model.snippets.filter(uri=page.url, source=page.snippet_source)
 
-    def _finish(self, page: Page, **fields) -> None:
+    def _finish_page(self, page: Page, **fields) -> None:
         """Note, in a transaction, that the page is done; of earlier imports only the report is kept, not the text."""
         Page.objects.filter(pk=page.pk).update(state=State.DONE, report=page.report, **fields)
         if self.has_earlier:

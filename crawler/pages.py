@@ -5,8 +5,7 @@ transaction, so that a killed import finds each page either read or not. What it
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -127,28 +126,40 @@ class PageReader:
         is_start = self.start_page and self.rules.address_of(self.start_page.final_url) == url
         return self.start_page if is_start else None
 
-    def finish(self, in_hand: PageInHand) -> str:
-        """Store what the page says, its links and its state; returns why it was not had, or ""."""
-        page, fetched = in_hand.page, in_hand.fetched
-        self.frontier.in_hand.pop(page.pk)
-        if self.frontier.was_stored(page):  # by another page that was in hand
-            return ""
-        if in_hand.failure:
-            self._note_failure(page, in_hand.failure)
-            return in_hand.failure.reason
+    def finish(self, together: Sequence[PageInHand]) -> list[str]:
+        """Store what the pages say, their links and states, in one transaction; returns why each was not had, or ""."""
+        came = [(in_hand, self._came_of(in_hand)) for in_hand in together]
+        with tenant_atomic():
+            self.lease.check()  # only the worker who holds the job comes to the end of it
+            return [self._note(in_hand, content) for in_hand, content in came]
+
+    def _came_of(self, in_hand: PageInHand) -> PageContent | ContentMissing | FetchError | None:
+        """Return what the page says, or why it was not had; None where another page in hand has led to it."""
+        if self.frontier.was_stored(in_hand.page):
+            return None
         try:
-            content = self._content_of(in_hand)
+            return in_hand.failure or self._content_of(in_hand)
         except ContentMissing as missing:
-            with self._writing():
-                page.note_failure(missing.reason, missing.message)
-            return missing.reason
+            return missing
         except Exception:
             # Markup of any kind comes in: a page that breaks the converter must not end the import.
-            logger.exception("%s could not be converted.", page.url)
-            with self._writing():
-                page.note_failure(NOT_CONVERTED, "The page's markup could not be converted.")
-            return NOT_CONVERTED
-        self._store(page, fetched, content)
+            logger.exception("%s could not be converted.", in_hand.page.url)
+            return ContentMissing(NOT_CONVERTED, "The page's markup could not be converted.")
+
+    def _note(self, in_hand: PageInHand, content: PageContent | ContentMissing | FetchError | None) -> str:
+        """Store one page, in the transaction of all; returns why it was not had, or ""."""
+        page = in_hand.page
+        self.frontier.in_hand.pop(page.pk)
+        if content is None or self.frontier.was_stored(page):
+            return ""
+        match content:
+            case FetchError():
+                self._note_failure(page, content)
+                return content.reason
+            case ContentMissing():
+                page.note_failure(content.reason, content.message)
+                return content.reason
+        self._store(page, in_hand.fetched, content)
         return ""
 
     @cached_property
@@ -173,13 +184,6 @@ class PageReader:
         )
         newest = stored.order_by("-job_id").only("etag", "last_modified", "report", "kind").first()
         return None if newest and newest.report.get("rendered") else newest
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """A transaction that only the worker who holds the job comes to the end of."""
-        with tenant_atomic():
-            self.lease.check()
-            yield
 
     def _refuse_hop(self, target: str) -> str | None:
         return (
@@ -221,17 +225,16 @@ class PageReader:
         canonical = self.rules.address_of(content.canonical) or ""
         links = [*content.links, canonical] if self.job.kind == Kind.SITE else []
         linked = self.frontier.pages_of(links, asked.depth + 1)
-        with self._writing():
-            page = self._page_at(address, asked)
-            if page.state not in READ_STATES:
-                if not content.report.get("rendered"):  # of those the server names but the shell's version
-                    page.etag, page.last_modified = fetched.etag, fetched.last_modified
-                content.report["canonical"] = canonical
-                self._store_text(page, content)
-            if page.pk != asked.pk:
-                self._lead_to(asked, page, REDIRECTS, fetched.is_for_good)
-                self.frontier.note_stored(page)
-            self.frontier.store(linked)
+        page = self._page_at(address, asked)
+        if page.state not in READ_STATES:
+            if not content.report.get("rendered"):  # of those the server names but the shell's version
+                page.etag, page.last_modified = fetched.etag, fetched.last_modified
+            content.report["canonical"] = canonical
+            self._store_text(page, content)
+        if page.pk != asked.pk:
+            self._lead_to(asked, page, REDIRECTS, fetched.is_for_good)
+            self.frontier.note_stored(page)
+        self.frontier.store(linked)
 
     def _page_at(self, address: str, asked: Page) -> Page:
         """Return the page of the address where redirects ended, which may not have been met yet."""
@@ -286,22 +289,21 @@ class PageReader:
     def _note_failure(self, page: Page, error: FetchError) -> None:
         if error.reason in NOT_PAGES:
             page.report |= {"leads_to": error.url, "is_for_good": error.is_for_good}
-        with self._writing():
-            if error.reason == ALREADY_READ:
-                other = self.job.pages.get(url=self.rules.address_of(error.url))
-                self._lead_to(page, other, REDIRECTS, error.is_for_good)
-            elif error.reason == OUT_OF_SCOPE:
-                way = f"{page.url} redirects to {error.url}"
-                page.end(State.SKIPPED, error.reason, f"{way}, which is outside the imported part of the site")
-            elif error.reason.removeprefix(OTHER_KIND) in READABLE_KINDS:
-                kind = error.reason.removeprefix(OTHER_KIND).upper()
-                page.end(State.SKIPPED, error.reason, f"A document ({kind}): tick “Documents” to import it as well.")
-            elif error.reason in NOT_PAGES or error.reason.startswith(OTHER_KIND):
-                page.end(State.SKIPPED, error.reason, error.message)
-            else:
-                page.report["is_gone"] = error.status in GONE_STATUSES and error.is_for_good
-                page.report["is_retryable"] = error.is_retryable and "is_retryable" not in page.report
-                page.note_failure(error.reason, error.message)
+        if error.reason == ALREADY_READ:
+            other = self.job.pages.get(url=self.rules.address_of(error.url))
+            self._lead_to(page, other, REDIRECTS, error.is_for_good)
+        elif error.reason == OUT_OF_SCOPE:
+            way = f"{page.url} redirects to {error.url}"
+            page.end(State.SKIPPED, error.reason, f"{way}, which is outside the imported part of the site")
+        elif error.reason.removeprefix(OTHER_KIND) in READABLE_KINDS:
+            kind = error.reason.removeprefix(OTHER_KIND).upper()
+            page.end(State.SKIPPED, error.reason, f"A document ({kind}): tick “Documents” to import it as well.")
+        elif error.reason in NOT_PAGES or error.reason.startswith(OTHER_KIND):
+            page.end(State.SKIPPED, error.reason, error.message)
+        else:
+            page.report["is_gone"] = error.status in GONE_STATUSES and error.is_for_good
+            page.report["is_retryable"] = error.is_retryable and "is_retryable" not in page.report
+            page.note_failure(error.reason, error.message)
 
 
 def _document(fetched: FetchedPage) -> PageContent:

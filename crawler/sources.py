@@ -163,9 +163,13 @@ def _read_pages(pages: Iterator[Page | None], reader: PageReader, pause: float, 
                 job.note_progress(message=f"Reading {page.url}", **reader.frontier.progress)
             reader.pool.expect(reader.frontier.known_count)
             in_hand.append(reader.fetch(page))
-            if len(in_hand) <= reader.pool.room:
+            if len(in_hand) < reader.pool.room + reader.pool.at_once:
                 continue
-        silences = silences + 1 if reader.finish(in_hand.popleft()) in NETWORK_REASONS else 0
+        together = [in_hand.popleft() for _ in range(min(len(in_hand), reader.pool.at_once))]
+        for reason in reader.finish(together):
+            silences = silences + 1 if reason in NETWORK_REASONS else 0
+            if silences == MAX_SILENCES:
+                break
         watch(job)
         if silences == MAX_SILENCES:
             break

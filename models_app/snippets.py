@@ -193,10 +193,13 @@ def prepare_sections(model: MLModel, uri: str, drafts: Iterable[Draft], source: 
     return made_ahead(drafts, known_hashes(model, uri, source))
 
 
-def add_page_snippets(model: MLModel, uri: str, sections: Sequence[Section], source: str = Source.CRAWL) -> Replaced:
-    """Add the snippets of a page that has none, in one transaction; raises SnippetQuotaReached."""
+def add_pages(model: MLModel, pages: Iterable[tuple[str, Sequence[Section], str]]) -> None:
+    """Add the snippets of pages that have none: of each (address, sections, source). Raises SnippetQuotaReached."""
+    placed = [(section, uri, source) for uri, sections, source in pages for section in sections]
+    rows = [_row_of(section, model, uri=uri, source=source) for section, uri, source in placed]
     with tenant_atomic(savepoint=False):
-        return follow_matching(model, uri, Matching(list(sections), []), source)
+        refuse_over_quota(len(rows))
+        _insert(rows, [section for section, *_ in placed])
 
 
 def replace_page_snippets(

@@ -5,15 +5,20 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.db.models import Count
+from django.utils import timezone
 
 from crawler.crawl import import_site, new_import
 from crawler.models import Import, Page
 from crawler.page_pool import ChildDied, PagePool
+from models_app import index
 from models_app.jobs import perform_taken
 from models_app.models import MLModel, Retrieval
+from tenants.models import Tenant
 from tests.conftest import PROJECT
 from tests.fakes.website import Website, page, redirect
 
@@ -112,6 +117,47 @@ def test_a_child_that_is_killed_loses_no_page(support, website):
     disturbed = imported("disturbed", website, lambda: pool, kill_some)
     assert {Import.Phase.READING, Import.Phase.SPLITTING} <= set(steps)
     assert all_that_came_of(disturbed) == all_that_came_of(alone)
+
+
+class Killed(BaseException):
+    """Ends the work as a kill does: nothing is recorded."""
+
+
+@pytest.mark.parametrize(("phase", "step"), [("reading", 5), ("reading", 20), ("splitting", 1), ("splitting", 12)])
+def test_a_kill_between_pages_that_are_stored_together_leaves_whole_pages(support, website, phase, step):
+    steps = []
+
+    def die(job: Import) -> None:
+        steps.append(job.phase)
+        if steps.count(phase) == step:
+            raise Killed
+
+    alone = imported("alone", website, lambda: PagePool(size=0))
+    with pytest.raises(Killed):
+        imported("killed", website, started_pool, die)
+    killed = Import.objects.latest("pk")
+    made = dict(killed.model.snippets.order_by("uri").values_list("uri").annotate(count=Count("pk")))
+    done = killed.pages.filter(state=Page.State.DONE, snippet_count__gt=0)
+    assert killed.pages.filter(state__in=(Page.State.READ, Page.State.DONE)).count() > step
+    assert {url: count for url, count in made.items() if url in dict(done.values_list("url", "pk"))} == dict(
+        done.values_list("url", "snippet_count")
+    )
+    assert not killed.model.snippets.filter(uri__in=killed.pages.filter(state=Page.State.READ).values("url")).exists()
+    Import.objects.filter(pk=killed.pk).update(leased_until=timezone.now() - timedelta(seconds=1))
+    perform_taken(Import.take(killed.pk), lambda job, lease: import_site(job, lease, new_pool=started_pool))
+    assert all_that_came_of(Import.objects.get(pk=killed.pk)) == all_that_came_of(alone)
+
+
+def test_a_quota_that_ends_among_pages_stored_together_keeps_those_that_fit(support, website):
+    Tenant.objects.update(snippet_quota=98)
+    alone = imported("alone", website, lambda: PagePool(size=0))
+    alone.model.snippets.all().delete()
+    index.remove_model(alone.model_id)
+    together = imported("together", website, started_pool)
+    assert together.state == Import.State.FAILED
+    assert "98 snippets" in together.message
+    assert all_that_came_of(together)[:4] == all_that_came_of(alone)[:4]
+    assert 90 < together.model.snippets.count() <= 98
 
 
 @pytest.mark.parametrize(

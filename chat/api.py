@@ -17,6 +17,8 @@ from chat.api_errors import ApiError, ModelNotFound, UnknownAddress, api_error_o
 from chat.api_limits import LIMIT_HEADERS, admit_question, visitor_of
 from chat.api_requests import ChatRequest, read_chat_request
 from chat.api_shapes import HEARTBEAT_SECONDS, Completion, StreamedAnswer, stream_parts
+from chat.proof_of_work import HEADER as PROOF_HEADER
+from chat.proof_of_work import refuse_unproven
 from models_app.models import MLModel
 from tenants.authentication import Caller, authenticate
 from tenants.models import ApiKey
@@ -44,7 +46,7 @@ def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView
                 caller = await sync_to_async(authenticate)(
                     request.headers.get("Authorization", ""), request.headers.get("Origin")
                 )
-                if caller.key.kind == ApiKey.Kind.PUBLIC:
+                if caller.is_public:
                     origin = request.headers["Origin"]
                     _refuse_unless(is_for_public_keys, "A public key opens the chat and nothing else.")
                 response = await view(request, caller, **parts)
@@ -87,13 +89,18 @@ async def model_detail(request: HttpRequest, caller: Caller, model_slug: str) ->
 @csrf_exempt
 async def unknown_address(request: HttpRequest) -> HttpResponseBase:
     """Answer for every other address under /v1, so that pages of listed origins can read it, too."""
+    asked_before = request.headers.get("Access-Control-Request-Method", "")
     origin = await sync_to_async(_listed)(request.headers.get("Origin"))
+    if request.method == "OPTIONS" and asked_before and origin:
+        return await _preflight(request, asked_before)
     return _readable_from(origin, _error_response(api_error_of(UnknownAddress(request.method, request.path))))
 
 
 def _admitted(request: HttpRequest, caller: Caller, wanted: ChatRequest) -> tuple[Asked, dict[str, str]]:
     """Return the question as it may be asked, and the headers that tell how much more may be asked."""
     model = find_model(caller, wanted.model_slug)
+    if caller.is_public and model.wants_proof_of_work:
+        refuse_unproven(request.headers.get(PROOF_HEADER, ""), caller.key.pk, model.slug, wanted.question)
     visitor = visitor_of(request, caller, wanted.user, wanted.session_key)
     return _asked(caller, model, wanted, visitor), admit_question(caller, model, visitor)
 
@@ -104,6 +111,7 @@ def _asked(caller: Caller, model: MLModel, wanted: ChatRequest, visitor: str) ->
         question=wanted.question,
         history=wanted.history,
         session_key=wanted.session_key,
+        channel="widget" if caller.is_public else "api",
         question_quota=caller.tenant.question_quota,
         max_tokens=wanted.max_tokens,
         temperature=wanted.temperature,

@@ -7,7 +7,7 @@ together. What a store on PostgreSQL needs otherwise is decided in here, too.
 from collections.abc import Iterable
 
 from models_app.index import keywords, vectors
-from models_app.index.check import check_model
+from models_app.index.check import Agreement, ModelCheck, check_model, check_store, compare_model
 from models_app.index.chunks import VectorsRefused
 from models_app.index.keywords import (
     AlreadyIndexed,
@@ -37,10 +37,12 @@ __all__ = [
     "HYBRID",
     "KEYWORD",
     "SEMANTIC",
+    "Agreement",
     "AlreadyIndexed",
     "Calibration",
     "IndexHit",
     "IndexQuestion",
+    "ModelCheck",
     "NotIndexed",
     "RebuildSuperseded",
     "SnippetTerms",
@@ -50,6 +52,8 @@ __all__ = [
     "add_terms",
     "calibration_of",
     "check_model",
+    "check_store",
+    "compare_model",
     "dimensions_of",
     "drop_space",
     "drop_vectors",
@@ -57,7 +61,6 @@ __all__ = [
     "mean_vector",
     "put_calibration",
     "put_vectors",
-    "rebuild_model",
     "rebuild_outdated",
     "rebuild_store",
     "remove_model",
@@ -85,14 +88,6 @@ def remove_model(model_id: int) -> None:
         vectors.drop_all_spaces(model_id)
 
 
-def rebuild_model(model_id: int, texts: Iterable[SnippetText] | None = None) -> None:
-    """Make the model's keyword leg anew, from these texts or its stored ones; drops the vectors of no snippet."""
-    with tenant_atomic():
-        keywords.clear(model_id)
-        keywords.add_snippets(model_id, keywords.stored_texts(model_id) if texts is None else texts)
-        vectors.drop_strays(model_id)
-
-
 def rebuild_outdated() -> list[int]:
     """Rebuild the index of the store if an older terms.py made terms of it; returns the ids of the models concerned."""
     outdated = keywords.outdated_models()
@@ -105,16 +100,13 @@ def rebuild_outdated() -> list[int]:
 
 
 def rebuild_store(model_ids: Iterable[int]) -> None:
-    """Make the whole index of the store anew for these models, all it has; mends also a damaged full-text table.
+    """Make the keyword leg of the store anew and mend the vectors of these models; mends a damaged table, too.
 
-    In parts: a writer waits for one of them, and the old index answers until the new one takes over. Raises
-    RebuildSuperseded.
+    The keyword leg is one table for all models: all of it is made. In parts: a writer waits for one of them, and the
+    old index answers until the new one takes over. A vector that cannot be used is dropped with all of its snippet's.
+    Raises RebuildSuperseded, and StoreDamaged where the snippets' own rows cannot be read.
     """
-    wanted = set(model_ids)
     renew()
-    for model_id in vectors.models_with_spaces():
-        with tenant_atomic():
-            if model_id in wanted:
-                vectors.drop_strays(model_id)
-            else:
-                vectors.drop_all_spaces(model_id)
+    for model_id in model_ids:
+        vectors.mend(model_id)
+    vectors.drop_all_strays()

@@ -1,33 +1,36 @@
 """Compares a model's index with its snippets, as if it were made from scratch, and says what differs."""
 
-from collections import Counter
-from collections.abc import Iterator
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
 
+import numpy as np
 from django.db import DatabaseError
 
-from models_app.index.chunks import REMOVED, Chunk, VectorsRefused, checked
-from models_app.index.connection import rows, write
+from models_app.index.chunks import REMOVED
+from models_app.index.connection import each_row, rows, snapshot
+from models_app.index.damage import damage, is_damage
 from models_app.index.keywords import Postings, postings_of, stored_texts, term_range, terms_version
+from models_app.index.vectors import stored_chunks, stray_count
 from models_app.terms import TERMS_VERSION
-from tenants.store import tenant_atomic
 
 INDEXED = "SELECT id, terms, digest FROM ret_snippet WHERE model_id = %(model)s"
 STATISTICS = "SELECT snippets, terms FROM ret_model WHERE model_id = %(model)s"
-TERMS = "SELECT term, doc, cnt FROM ret_term WHERE term >= %(first)s AND term < %(last)s"
-VECTORS = """
-SELECT space.name, space.dimensions, chunk.ids, packed.vectors
-FROM ret_space AS space
-JOIN ret_chunk AS chunk ON chunk.space_id = space.id
-LEFT JOIN ret_vectors AS packed ON packed.chunk_id = chunk.id
-WHERE space.model_id = %(model)s
-AND chunk.id = %(chunk)s
+POSTINGS = """
+SELECT term, doc, col = 'prompt', "offset"
+FROM ret_posting
+WHERE term >= %(first)s
+AND term < %(last)s
 """
-CHUNKS = """
-SELECT chunk.id
-FROM ret_space AS space
-JOIN ret_chunk AS chunk ON chunk.space_id = space.id
-WHERE space.model_id = %(model)s
-ORDER BY chunk.id
+# As a question looks for terms: by their names, not one after the other.
+NAMED_TERMS = """
+SELECT ret_term.term
+FROM json_each(%(terms)s) AS question
+CROSS JOIN ret_term
+WHERE ret_term.term = question.value
 """
 EMBEDDED = """
 SELECT id, embedded_in
@@ -35,76 +38,134 @@ FROM models_app_trainingsnippet
 WHERE model_id = %(model)s
 AND embedded_in <> ''
 """
+TERMS_AT_ONCE = 5_000
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many of a kind there have to be, and how many of these are in the index as they have to be."""
+
+    count: int
+    agreeing: int
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """How far a model's index is what one made from scratch would be, and what is wrong with it, in sentences."""
+
+    snippets: Agreement  # the length of each, and the digest of its terms
+    terms: Agreement  # each place where it occurs, and that it is found by its name
+    vectors: Agreement  # that each can be compared, and belongs to a snippet
+    problems: list[str]
+
+
+def check_store() -> list[str]:
+    """Return what is wrong with the store's index apart from what its models have in it, in sentences."""
+    problems = [damage()]
+    if strays := stray_count():
+        problems.append(f"{strays} sets of vectors belong to no model.")
+    return [problem for problem in problems if problem]
 
 
 def check_model(model_id: int) -> list[str]:
     """Return what is wrong with the model's index, in sentences; empty when it is what a rebuild would make."""
-    with tenant_atomic():  # one snapshot for all reads; the integrity check is a write to SQLite
-        damage = _damage()
-        if damage:
-            return [damage]
-        postings = [postings_of(model_id, text) for text in stored_texts(model_id)]
-        return [*_keyword_problems(model_id, postings), *_vector_problems(model_id, {one.id for one in postings})]
+    return [damaged] if (damaged := damage()) else compare_model(model_id).problems
 
 
-def _damage() -> str:
-    """Return what SQLite finds wrong with the full-text table itself; empty if nothing."""
-    try:
-        with tenant_atomic():
-            write("INSERT INTO ret_fts (ret_fts) VALUES ('integrity-check')")
-    except DatabaseError as error:
-        return f"The full-text table of the store is damaged ({error}): rebuild the tenant's whole index."
-    return ""
+def compare_model(model_id: int) -> ModelCheck:
+    """Compare the model's index with what its snippets give, all as of one moment; no writer waits for it.
+
+    Raises StoreDamaged where the snippets' own rows cannot be read.
+    """
+    with snapshot():
+        made, places = {}, defaultdict(int)
+        for text in stored_texts(model_id):
+            postings = postings_of(model_id, text)
+            made[text.id] = (postings.terms, postings.digest)
+            for term, place in _places(postings):
+                places[term] += place
+        problems: list[str] = []
+        snippets = _compare_snippets(model_id, made, problems)
+        terms = _compare_terms(model_id, places, problems)
+        vectors = _compare_vectors(model_id, set(made), problems)
+    return ModelCheck(snippets, terms, vectors, problems)
 
 
-def _keyword_problems(model_id: int, postings: list[Postings]) -> Iterator[str]:
+def _places(postings: Postings) -> Iterator[tuple[str, int]]:
+    """Yield each term with a number that stands for the place where it occurs; sums of them tell places apart."""
+    for is_title, terms in ((1, postings.prompt), (0, postings.completion)):
+        for offset, term in enumerate(terms.split()):
+            yield term, hash((postings.id, is_title, offset))
+
+
+def _compare_snippets(model_id: int, made: dict[int, tuple[int, bytes]], problems: list[str]) -> Agreement:
     indexed = {key: (terms, digest) for key, terms, digest in rows(INDEXED, model=model_id)}
     version = terms_version(model_id)
     if version not in ("", TERMS_VERSION):
-        yield f"The terms were made by version {version}, today's is {TERMS_VERSION}."
-    if missing := sum(one.id not in indexed for one in postings):
-        yield f"{missing} snippets are not in the index."
-    if strays := indexed.keys() - {one.id for one in postings}:
-        yield f"{len(strays)} snippets in the index are no snippets of this model."
-    if changed := sum(one.id in indexed and one.digest != indexed[one.id][1] for one in postings):
-        yield f"{changed} snippets were indexed with another text or other terms."
+        problems.append(f"The terms were made by version {version}, today's is {TERMS_VERSION}.")
+    if missing := len(made.keys() - indexed.keys()):
+        problems.append(f"{missing} snippets are not in the index.")
+    if strays := len(indexed.keys() - made.keys()):
+        problems.append(f"{strays} snippets in the index are no snippets of this model.")
+    agreeing = sum(indexed.get(key) == one for key, one in made.items())
+    if changed := len(made) - missing - agreeing:
+        problems.append(f"{changed} snippets were indexed with another text or other terms.")
     counted = (len(indexed), sum(terms for terms, _ in indexed.values()))
     if (rows(STATISTICS, model=model_id) or [(0, 0)])[0] != counted:
-        yield "The model's counts of snippets and terms are wrong."
-    if different := _different_terms(model_id, postings):
-        yield f"{different} terms have other postings than the snippets give."
+        problems.append("The model's counts of snippets and terms are wrong.")
+    return Agreement(len(made), agreeing)
 
 
-def _different_terms(model_id: int, postings: list[Postings]) -> int:
-    """Return for how many terms the number of snippets or occurrences is not what the texts give."""
-    snippets, occurrences = Counter(), Counter()
-    for one in postings:
-        terms = [*one.prompt.split(" "), *one.completion.split(" ")]
-        occurrences.update(filter(None, terms))
-        snippets.update(filter(None, set(terms)))
+def _compare_terms(model_id: int, places: dict[str, int], problems: list[str]) -> Agreement:
+    try:
+        agreeing, strays = _agreeing_terms(model_id, places)
+        hidden = len(agreeing) - _count_named(agreeing)
+    except DatabaseError as error:
+        if not is_damage(error):
+            raise
+        problems.append(f"The terms cannot be read ({error.__cause__ or error}).")
+        return Agreement(len(places), 0)
+    if different := len(places) - len(agreeing) + strays:
+        problems.append(f"{different} terms have other postings than the snippets give.")
+    if hidden:
+        problems.append(f"{hidden} terms are in the index and not found by their names.")
+    return Agreement(len(places), len(agreeing) - hidden)
+
+
+def _agreeing_terms(model_id: int, places: dict[str, int]) -> tuple[list[str], int]:
+    """Return the terms that stand in the index just where the snippets have them, and how many no snippet has."""
+    agreeing, strays = [], 0
     first, last = term_range(model_id)
-    standing = {term: (count, total) for term, count, total in rows(TERMS, first=first, last=last)}
-    expected = {term: (snippets[term], total) for term, total in occurrences.items()}
-    return sum(standing.get(term) != expected.get(term) for term in standing.keys() | expected.keys())
+    for term, postings in groupby(each_row(POSTINGS, first=first, last=last), key=itemgetter(0)):
+        if sum(hash(posting[1:]) for posting in postings) == places.get(term):
+            agreeing.append(term)
+        strays += term not in places
+    return agreeing, strays
 
 
-def _vector_problems(model_id: int, snippets: set[int]) -> Iterator[str]:
-    ids_by_space: dict[str, list[int]] = {}  # a snippet may have several vectors
-    for (chunk_id,) in rows(CHUNKS, model=model_id):
-        name, dimensions, packed_ids, packed = rows(VECTORS, model=model_id, chunk=chunk_id)[0]
-        try:
-            chunk = Chunk.unpack(packed_ids, packed or b"")
-            if chunk.vectors.shape[1] != dimensions:
-                raise VectorsRefused(f"they have {chunk.vectors.shape[1]} numbers instead of {dimensions}")
-            checked(chunk.living().vectors, len(chunk.living().ids))
-        except VectorsRefused as error:
-            yield f"Chunk {chunk_id} of {name} is broken. {error}"
-            continue
-        ids_by_space.setdefault(name, []).extend(chunk.ids[chunk.ids != REMOVED].tolist())
+def _count_named(terms: Iterable[str]) -> int:
+    """Return how many of the terms are found by their names."""
+    remaining, count = iter(terms), 0
+    while some := list(islice(remaining, TERMS_AT_ONCE)):
+        count += len(rows(NAMED_TERMS, terms=json.dumps(some)))
+    return count
+
+
+def _compare_vectors(model_id: int, snippets: set[int], problems: list[str]) -> Agreement:
+    ids_by_space: dict[str, list[int]] = defaultdict(list)  # a snippet may have several vectors
+    count = agreeing = 0
+    for chunk in stored_chunks(model_id):
+        if chunk.fault:
+            problems.append(f"Chunk {chunk.id} of {chunk.space} is broken: {chunk.fault}.")
+        usable = chunk.ids[chunk.is_usable & (chunk.ids != REMOVED)].tolist()
+        count += int(np.count_nonzero(chunk.ids)) if chunk.tells_ids else chunk.size  # REMOVED is 0
+        agreeing += sum(key in snippets for key in usable)
+        ids_by_space[chunk.space] += usable
     flags = rows(EMBEDDED, model=model_id)
     for name in sorted(ids_by_space.keys() | {flag for _, flag in flags}):
-        ids = ids_by_space.get(name, [])
+        ids = ids_by_space[name]
         if strays := sum(key not in snippets for key in ids):
-            yield f"{strays} vectors in {name} belong to no snippet of this model."
+            problems.append(f"{strays} vectors in {name} belong to no snippet of this model.")
         if missing := {key for key, flag in flags if flag == name}.difference(ids):
-            yield f"{len(missing)} snippets count as embedded in {name} and have no vector there: vectorise them anew."
+            problems.append(f"{len(missing)} snippets count as embedded in {name} and have no vector there.")
+    return Agreement(count, agreeing)

@@ -15,9 +15,7 @@ from models_app.index.relevance import FLOATS, QuestionScale
 
 IDS = np.dtype("<i8")
 REMOVED = 0  # the id of a vector that is gone; snippet ids start at 1
-CHUNK_BYTES = (
-    512 * 1024
-)  # design/retrieval.md section 2: smaller ones scan slower, larger ones only cost more to rewrite
+CHUNK_BYTES = 512 * 1024  # smaller ones scan slower, larger ones scan no faster and cost more to rewrite
 MERGED_AT_ONCE = 8
 ROUNDING = 1e-6  # float32: the cosine of equal vectors may fall this much short of 1
 UNIT_TOLERANCE = 1e-3
@@ -69,6 +67,15 @@ def checked(vectors: np.ndarray, rows: int) -> np.ndarray:
     if rows and np.abs(lengths - 1).max() > UNIT_TOLERANCE:
         raise VectorsRefused(f"their length has to be 1, one is {lengths[np.abs(lengths - 1).argmax()]:.3f}")
     return given
+
+
+def usable(ids: np.ndarray, vectors: bytes, dimensions: int) -> np.ndarray:
+    """Return which rows of a stored chunk are vectors of this size that can be compared, shape of ids."""
+    if len(vectors) != ids.size * dimensions * FLOATS.itemsize:
+        return np.zeros(ids.size, bool)
+    with np.errstate(all="ignore"):  # whatever the numbers are
+        lengths = np.linalg.norm(np.frombuffer(vectors, FLOATS).reshape(ids.size, dimensions), axis=1)
+        return np.abs(lengths - 1) <= UNIT_TOLERANCE
 
 
 def capacity(dimensions: int) -> int:

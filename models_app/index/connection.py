@@ -1,7 +1,8 @@
 """Runs the index's statements on the active store, in which the aggregate topk() is there."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from django.db.backends.utils import CursorWrapper
@@ -9,11 +10,39 @@ from django.db.backends.utils import CursorWrapper
 from models_app.index.chunks import TopK
 from tenants.store import connection
 
+ROWS_AT_ONCE = 2_000
+
 
 def rows(sql: str, **parameters) -> list[tuple]:
     """Return all rows of a statement; parameters stand in it as %(name)s."""
     with _cursor() as cursor:
-        return cursor.execute(sql, parameters).fetchall()
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()  # of Django's cursor, so that an error at a later row is one of Django's, too
+
+
+def each_row(sql: str, **parameters) -> Iterator[tuple]:
+    """Yield the rows of a statement one by one: there may be too many to keep. To be read under a snapshot()."""
+    with _cursor() as cursor:
+        cursor.execute(sql, parameters)
+        while some := cursor.fetchmany(ROWS_AT_ONCE):
+            yield from some
+
+
+@contextmanager
+def snapshot() -> Iterator[None]:
+    """Let all reads of the block see the store as it is at the first of them; no writer waits for it.
+
+    Nothing can be written in it, and no transaction be opened. In a transaction, its own view is what is seen.
+    """
+    if connection().in_atomic_block:
+        yield
+        return
+    with _cursor() as cursor:
+        cursor.execute("BEGIN DEFERRED")  # Django's own begin with the lock for writing
+        try:
+            yield
+        finally:
+            cursor.execute("ROLLBACK")
 
 
 def write(sql: str, **parameters) -> int:

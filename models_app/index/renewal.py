@@ -4,16 +4,17 @@ Each part is a transaction of its own, so a writer waits for one part and not fo
 index until the new one takes over in one transaction. What was left by a run that was stopped is made anew.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import uuid4
 
 from models_app.index.connection import id_list, rows, write, write_each
+from models_app.index.damage import despite_damage
 from models_app.index.keywords import BATCH, Postings, SnippetText, postings_of
 from models_app.terms import TERMS_VERSION
 from tenants.store import tenant_atomic
 
 BEGIN = (
-    "DROP TABLE IF EXISTS ret_new_fts",
     "DROP TABLE IF EXISTS ret_new_snippet",
     "DROP TABLE IF EXISTS ret_new_run",
     # As ret_fts is, which it becomes.
@@ -74,8 +75,7 @@ INSERT INTO ret_new_snippet (id, model_id, prompt, completion, terms, digest)
 VALUES (%(id)s, %(model_id)s, %(prompt)s, %(completion)s, %(terms)s, %(digest)s)
 """
 DELETE_SNIPPETS = "DELETE FROM ret_new_snippet WHERE id IN (SELECT value FROM json_each(%(ids)s))"
-TAKE_OVER = (
-    "DROP TABLE ret_fts",
+TAKE_OVER = (  # once ret_fts has been dropped
     "ALTER TABLE ret_new_fts RENAME TO ret_fts",
     "DELETE FROM ret_snippet",
     "INSERT INTO ret_snippet (id, model_id, terms, digest) SELECT id, model_id, terms, digest FROM ret_new_snippet",
@@ -99,32 +99,41 @@ class RebuildSuperseded(RuntimeError):
 
 
 def renew() -> None:
-    """Make the keyword leg of all models of the store anew from their rows; raises RebuildSuperseded."""
+    """Make the keyword leg of all models of the store anew from their rows; raises RebuildSuperseded.
+
+    Mends also a damaged table. Raises StoreDamaged if the rows themselves cannot be read: then the old index stays.
+    """
     token, after = uuid4().hex, 0
-    with tenant_atomic():
-        for sql in BEGIN:
-            write(sql)
-        write("INSERT INTO ret_new_run (token) VALUES (%(token)s)", token=token)
+    despite_damage("ret_new_fts", partial(_begin, token))
     while texts := rows(TEXTS, after=after, limit=BATCH):
         made = _made(texts)  # takes most of the time, and stands in nobody's way
         with tenant_atomic():
             _refuse_superseded(token)
             _add(texts, made)
         after = texts[-1][1]
-    while not _took_over(token):
+    while not despite_damage("ret_fts", partial(_took_over, token)):
         pass
 
 
-def _took_over(token: str) -> bool:
+def _begin(token: str, drop_left: Callable[[], None]) -> None:
+    with tenant_atomic():
+        drop_left()
+        for sql in BEGIN:
+            write(sql)
+        write("INSERT INTO ret_new_run (token) VALUES (%(token)s)", token=token)
+
+
+def _took_over(token: str, drop_old: Callable[[], None]) -> bool:
     """Follow what changed since its text was read; put the new index in place once that is all."""
     with tenant_atomic():
         _refuse_superseded(token)
-        changed = id_list(row[0] for row in rows(CHANGED, limit=BATCH))
-        _remove(rows(INDEXED_OF, ids=changed))
-        texts = rows(TEXTS_OF, ids=changed)
+        changed = [row[0] for row in rows(CHANGED, limit=BATCH)]
+        _remove(rows(INDEXED_OF, ids=id_list(changed)))
+        texts = rows(TEXTS_OF, ids=id_list(changed))
         _add(texts, _made(texts))
-        if rows(CHANGED, limit=1):
+        if len(changed) == BATCH:
             return False
+        drop_old()
         for sql in TAKE_OVER:
             write(sql, version=TERMS_VERSION)
     return True

@@ -486,3 +486,13 @@ def test_a_session_of_one_tenant_is_unknown_to_another(talker, client, globex, l
         ask(others, metadata={"session_id": "shared"})
     assert len(sent_texts(llm)) == 3
     assert Session.objects.count() == 1
+
+
+def test_an_unknown_address_can_be_read_by_pages_of_listed_origins_only(live_url, public_key):  # noqa: F811
+    for method in ("GET", "POST"):
+        answer = requests.request(method, f"{live_url}/v1/embeddings", headers={"Origin": SHOP}, timeout=30)
+        assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (404, SHOP)
+    allowed = preflight(live_url, SHOP, "/v1/embeddings")
+    assert (allowed.status_code, allowed.headers["Access-Control-Allow-Origin"]) == (204, SHOP)
+    foreign = requests.get(f"{live_url}/v1/embeddings", headers={"Origin": "https://evil.test"}, timeout=30)
+    assert foreign.status_code == 404 and "Access-Control-Allow-Origin" not in foreign.headers

@@ -1,6 +1,8 @@
-"""manage.py rebuild_index TENANT[/MODEL]: checks the index against the snippets, makes it anew, checks it again."""
+"""manage.py rebuild_index TENANT[/MODEL]: compares the index with its snippets, makes it anew, compares it again."""
 
 import time
+from collections.abc import Iterable
+from dataclasses import asdict
 
 from django.core.management.base import CommandError
 from django.db import DatabaseError
@@ -11,74 +13,118 @@ from models_app.models import MLModel
 from models_app.targets import activated_model, activated_tenant
 from models_app.vectors import forget_lost_vectors
 from tenants.reporting import ReportingCommand
-from tenants.store import tenant_atomic
+from tenants.store import StoreNotReady, active_store, tenant_atomic
+
+DIFFERS = "The index of {0} differs from its snippets, see above. Mend it: manage.py rebuild_index {0}"
+STILL_DIFFERS = (
+    "The index still differs from the snippets, see above. If nobody changed them meanwhile, the store's file is at "
+    "fault: put a back-up of it back in its place."
+)
+UNREADABLE = "The index of {} could not be made anew, and stays as it was. {}"
+KINDS = ("snippets", "terms", "vectors")
 
 
 class Command(ReportingCommand):
-    help = "Check the index of a tenant or a model against its snippets, and make it anew."
+    help = (
+        "Compare the index of a tenant or a model with one made from scratch of its snippets, and make it anew. "
+        "Questions are answered and snippets written meanwhile."
+    )
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
         parser.add_argument("target", metavar="TENANT[/MODEL]")
+        parser.add_argument("--check", action="store_true", help="only compare, and change nothing")
 
     def handle(self, **options):
         super().handle(**options)
-        if any(model["left"] for model in self.models):
-            raise CommandError("The index still differs from the snippets, see above.")
+        if self.left:
+            raise CommandError(DIFFERS.format(options["target"]) if options["check"] else STILL_DIFFERS)
 
-    def report(self, *, target, **options):
+    def report(self, *, target, check, **options):
         try:
-            self.models = _rebuild_model(target) if "/" in target else _rebuild_tenant(target)
+            with activated_model(target) if "/" in target else activated_tenant(target) as named:
+                models = [named] if "/" in target else list(MLModel.objects.all())
+                report = _report(models, is_check=check)
         except index.RebuildSuperseded as error:
             raise CommandError(str(error)) from error
+        except StoreNotReady as error:
+            raise CommandError(UNREADABLE.format(target, error)) from error
         except DatabaseError as error:
-            tenant = target.split("/")[0]
-            raise CommandError(f"{error}. Make the whole store's index anew: rebuild_index {tenant}") from error
-        return {"models": self.models}
+            raise CommandError(UNREADABLE.format(target, f"SQLite says: {error}.")) from error
+        self.left = report["store"]["left"] or any(model["left"] for model in report["models"])
+        return report
 
     def as_text(self, report):
-        return "\n".join(map(_model_as_text, report["models"])) or "The tenant has no models."
+        if not report["models"]:
+            return "The tenant has no models."
+        return "\n".join(_lines(report))
 
 
-def _rebuild_model(target: str) -> list[dict]:
-    with activated_model(target) as model:
-        return _rebuild([model], lambda: index.rebuild_model(model.pk))
-
-
-def _rebuild_tenant(slug: str) -> list[dict]:
-    with activated_tenant(slug):
-        models = list(MLModel.objects.all())
-        return _rebuild(models, lambda: index.rebuild_store(model.pk for model in models))
-
-
-def _rebuild(models: list[MLModel], rebuild) -> list[dict]:
-    """Check the models, rebuild them, check them again."""
-    found = [index.check_model(model.pk) for model in tqdm(models, desc="Checking", unit="model")]
+def _report(models: list[MLModel], is_check: bool) -> dict:
+    """Compare the models; unless that is all, rebuild them and compare them again."""
+    found, was = index.check_store(), _compare(models, "Comparing")
     began = time.monotonic()
-    rebuild()
+    lost = [0] * len(models) if is_check else _rebuild(models)
+    seconds = None if is_check else round(time.monotonic() - began, 2)
+    left, now = (found, was) if is_check else (index.check_store(), _compare(models, "Comparing again"))
+    return {
+        "store": {"tenant": active_store().slug, "found": found, "left": left, "seconds": seconds},
+        "models": [
+            {
+                "model": model.slug,
+                "snippets": after.snippets.count,
+                "found": before.problems,
+                "left": after.problems,
+                "vectors_to_make": to_make,
+                "agreed": _agreements(before),
+                "agree": _agreements(after),
+            }
+            for model, before, after, to_make in zip(models, was, now, lost, strict=True)
+        ],
+    }
+
+
+def _compare(models: list[MLModel], what: str) -> list[index.ModelCheck]:
+    return [index.compare_model(model.pk) for model in tqdm(models, desc=what, unit="model")]
+
+
+def _rebuild(models: list[MLModel]) -> list[int]:
+    """Rebuild the index, and return how many snippets of each model have to be embedded again."""
+    index.rebuild_store(model.pk for model in models)
     lost = []
     for model in models:
         with tenant_atomic():
             lost.append(forget_lost_vectors(model))
-    seconds = round(time.monotonic() - began, 2)
-    left = [index.check_model(model.pk) for model in tqdm(models, desc="Checking again", unit="model")]
-    return [
-        {
-            "model": model.slug,
-            "snippets": model.snippets.count(),
-            "found": was,
-            "left": is_left,
-            "vectors_to_make": to_make,
-            "seconds": seconds,
-        }
-        for model, was, is_left, to_make in zip(models, found, left, lost, strict=True)
-    ]
+    return lost
 
 
-def _model_as_text(model: dict) -> str:
-    lines = [f"{model['model']}: {model['snippets']} snippets indexed anew in {model['seconds']} s."]
-    lines += [f"  was wrong: {problem}" for problem in model["found"]]
-    lines += [f"  is still wrong: {problem}" for problem in model["left"]]
-    if model["vectors_to_make"]:
-        lines.append(f"  {model['vectors_to_make']} vectors were lost: run `manage.py vectorise`.")
-    return "\n".join(lines)
+def _agreements(check: index.ModelCheck) -> dict[str, dict[str, int]]:
+    return {kind: asdict(getattr(check, kind)) for kind in KINDS}
+
+
+def _lines(report: dict) -> Iterable[str]:
+    store = report["store"]
+    if store["seconds"] is None:
+        yield f"{store['tenant']}: compared with an index made from scratch, nothing was changed."
+    else:
+        yield f"{store['tenant']}: the index was made anew in {store['seconds']} s, and compared with its snippets."
+    yield from _problem_lines(store, is_check=store["seconds"] is None)
+    if not store["left"]:
+        yield "  SQLite's own check of the full-text table finds no fault."
+    for model in report["models"]:
+        agree = [f"{model['agree'][kind]['agreeing']:,} of {model['agree'][kind]['count']:,} {kind}" for kind in KINDS]
+        yield f"{model['model']}: {', '.join(agree)} are as an index made from scratch has them."
+        yield from _problem_lines(model, is_check=store["seconds"] is None)
+        if model["vectors_to_make"]:
+            yield (
+                f"  {model['vectors_to_make']:,} snippets have lost their vectors and are not found by meaning until "
+                f"they are embedded again: run `manage.py vectorise {store['tenant']}/{model['model']}`."
+            )
+
+
+def _problem_lines(part: dict, is_check: bool) -> Iterable[str]:
+    for problem in part["found"]:
+        if problem not in part["left"]:
+            yield f"  mended: {problem}"
+    for problem in part["left"]:
+        yield f"  {'wrong' if is_check else 'still wrong'}: {problem}"

@@ -65,7 +65,7 @@ def test_long_id_lists_work_where_sqlite_allows_999_parameters(support, sales):
     index.put_vectors(support.pk, SPACE, range(1, 2501), vectors)
     index.drop_vectors(support.pk, SPACE, range(1, 1201))
     assert index.ids_with_vectors(support.pk, SPACE).tolist() == list(range(1201, 2501))
-    index.rebuild_model(support.pk, snippets)
+    index.rebuild_store([support.pk])
     assert found(support, "common", limit=2500) == list(range(1, 2501))
     index.remove_snippets(support.pk, snippets)
     assert found(support, "common") == []
@@ -87,8 +87,7 @@ def test_check_names_what_is_wrong_and_a_rebuild_mends_it(support, sales):
     for part in ("version 0", "1 snippets in the index are no", "another text", "counts", "terms have", "elsewhere"):
         assert part in problems
     assert "1 vectors in test-space belong to no snippet" in problems
-    texts = [SnippetText(row.pk, row.prompt, row.completion) for row in support.snippets.all()]
-    index.rebuild_model(support.pk, texts)
+    index.rebuild_store([support.pk])
     left = index.check_model(support.pk)
     assert len(left) == 1
     assert "elsewhere" in left[0]
@@ -183,7 +182,7 @@ def step(random_: random.Random, model: MLModel, mirror: Mirror, fresh_ids: Iter
         index.drop_vectors(model.pk, SPACE, some)
         mirror.vectors = {key: vector for key, vector in mirror.vectors.items() if key not in some}
     elif kind == "rebuild" and random_.random() < 0.2:
-        index.rebuild_model(model.pk, [SnippetText(key, *texts) for key, texts in mirror.texts.items()])
+        index.rebuild_store([model.pk])
     elif kind in ("remove", "edit") and some:
         index.remove_snippets(model.pk, [SnippetText(key, *mirror.texts.pop(key)) for key in some])
         TrainingSnippet.objects.filter(pk__in=some).delete()

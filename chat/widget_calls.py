@@ -11,20 +11,23 @@ from functools import wraps
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.csrf import csrf_exempt
 from rest_framework import serializers
 from rest_framework.exceptions import MethodNotAllowed, ParseError, PermissionDenied
 
 from chat.api_errors import ModelNotFound, api_error_of
+from chat.api_limits import visitor_of
 from chat.widget_words import words_in
 from models_app.models import MLModel
 from tenants.authentication import Caller, authenticate
-from tenants.models import ApiKey
+from tenants.limits import Limit, admit
 from tenants.store import activated
 from tenants.texts import storable
 
 MOST_BYTES = 400_000
+MOST_CALLS_A_MINUTE = 120  # of one address, which may be an office's: an answer takes two calls
 REFUSED = (401, 403, 404)
 
 
@@ -74,8 +77,10 @@ def widget_call(serializer: type[CallSerializer]) -> Callable:
 
 def _answer(request: HttpRequest, sent: dict, serializer: type[CallSerializer], view: Callable) -> dict:
     caller = authenticate(f"Bearer {sent.get('key', '')}", request.headers.get("Origin"))
-    if caller.key.kind != ApiKey.Kind.PUBLIC:
+    if not caller.is_public:
         raise PermissionDenied("This is a secret key: it belongs on a server. The widget takes a public one.")
+    subject = f"widget:{caller.key.pk}:{visitor_of(request, caller)}"
+    admit([Limit(subject, "One visitor", MOST_CALLS_A_MINUTE)], timezone.now())
     read = serializer(data=sent)
     read.is_valid(raise_exception=True)
     fields = read.validated_data

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.conf import settings
 from django.utils import timezone
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 
@@ -24,6 +25,11 @@ class Caller:
         return self.key.tenant
 
     @property
+    def is_public(self) -> bool:
+        """Whether the key stands in pages, where everybody can read it."""
+        return self.key.kind == ApiKey.Kind.PUBLIC
+
+    @property
     def store(self) -> Store:
         return store_of(self.key.tenant)
 
@@ -40,7 +46,8 @@ def authenticate(authorization: str, origin: str | None) -> Caller:
     key = ApiKey.find(text.strip())
     if key is None or key.tenant.is_suspended:
         raise AuthenticationFailed("The API key is not known, or has been revoked.")
-    if key.kind == ApiKey.Kind.PUBLIC and not is_allowed_origin(origin, key.allowed_origins):
+    # The dashboard's own pages show what visitors will see, before the customer's page is there.
+    if key.kind == ApiKey.Kind.PUBLIC and not is_allowed_origin(origin, [*key.allowed_origins, settings.SITEWISE_URL]):
         raise PermissionDenied("This public key may not be used from here: its list of origins does not hold this one.")
     _note_use(key)
     return Caller(key)

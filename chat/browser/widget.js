@@ -45,7 +45,7 @@
 :host { all: initial; }
 :host([hidden]) { display: none; }
 * { box-sizing: border-box; margin: 0; font: inherit; color: inherit; letter-spacing: inherit; }
-.root { --ink: #17201e; --soft: #53615d; --surface: #fff; --sunken: #f1f4f3; --line: #dbe2df; --edge: #76857f; --bad: #a6231b;
+.root { all: initial; --ink: #17201e; --soft: #53615d; --surface: #fff; --sunken: #f1f4f3; --line: #dbe2df; --edge: #76857f; --bad: #a6231b;
   display: block; color: var(--ink); font: 15px/1.55 ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
   text-align: start; -webkit-text-size-adjust: 100%; overflow-wrap: anywhere; color-scheme: light; }
 .dark { --ink: #e6edeb; --soft: #a6b5b0; --surface: #161c1b; --sunken: #212a28; --line: #33403d; --edge: #7d908a; --bad: #ff9a90; color-scheme: dark; }
@@ -226,6 +226,8 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   // While an answer arrives it is shown as plain text without its marks; when it is whole the server renders it.
   function withoutMarks(text) {
     return text
+      .replace(/^[ |:-]*\|[ |:-]*$\n?/gm, "")
+      .replace(/^\|(.*)\|\s*$/gm, (_, cells) => cells.trim().split(/\s*\|\s*/).join(" · "))
       .replace(/!?\[([^\]]*)\]\([^)\s]*\)?/g, "$1")
       .replace(/^\s{0,3}(#{1,6}|>)\s+/gm, "")
       .replace(/^(\s*)[-*+]\s+/gm, "$1• ")
@@ -637,6 +639,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
     log.hidden = false;
     log.querySelector(".starters")?.remove();
     panel.querySelector(".again")?.removeAttribute("hidden");
+    if (!host.shadowRoot.activeElement) focusFirst(); // a starter that was pressed is gone
     const turn = addTurn(question);
     await answer(turn);
   }

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import time
 from datetime import timedelta
 
 import pytest
@@ -13,7 +14,7 @@ from django.utils import timezone
 from chat import proof_of_work
 from chat.markup_tree import tree_of
 from chat.models import Lead, Session, Turn
-from chat.proof_of_work import ProofMissing, is_solved, make_challenge, refuse_unproven
+from chat.proof_of_work import ProofMissing, is_solved, refuse_unproven
 from chat.sessions import recall
 from chat.widget_script import current_script, keep_current_script
 from chat.widget_words import languages, words_in
@@ -255,12 +256,23 @@ def test_work_on_a_made_up_challenge_is_refused(proof):
         refuse_unproven(proof, 1, "support", "When?")
 
 
-def test_a_challenge_is_good_for_two_minutes(settings):
-    signer = signing.TimestampSigner(salt=proof_of_work._SALT)
-    assert signer  # the age is the signature's own: a proof older than VALID_SECONDS is refused
-    challenge = make_challenge(1, "support")
-    proof = solved(challenge, "When?")
-    refuse_unproven(proof, 1, "support", "When?")
+class Backdated(signing.TimestampSigner):
+    """Signs as proof_of_work does, some seconds ago."""
+
+    def __init__(self, seconds: int):
+        super().__init__(salt="sitewise.proof-of-work")
+        self._seconds = seconds
+
+    def timestamp(self):
+        return signing.b62_encode(int(time.time()) - self._seconds)
+
+
+def test_a_challenge_is_good_for_two_minutes_only():
+    fresh = Backdated(110).sign_object([1, "support"])
+    refuse_unproven(solved(fresh, "When?"), 1, "support", "When?")
+    stale = Backdated(125).sign_object([1, "support"])
+    with pytest.raises(ProofMissing, match="too old"):
+        refuse_unproven(solved(stale, "When?"), 1, "support", "When?")
 
 
 def test_every_language_has_every_word():
@@ -270,3 +282,29 @@ def test_every_language_has_every_word():
         assert words.keys() == words_in("en").keys()
         assert all(word.strip() for word in words.values())
     assert words_in("xx") == words_in("en")
+
+
+def test_an_address_that_calls_without_end_is_told_to_wait(call):
+    statuses = [call("challenge").status_code for _ in range(121)]
+    assert statuses == [200] * 120 + [429]
+    refused = call("config")
+    assert refused.json()["words"] == words_in("en")["busy"]
+    assert int(refused["Retry-After"]) > 0
+
+
+def test_a_model_that_asks_for_work_answers_no_question_without_it(call, key, support):
+    support.wants_proof_of_work, support.retrieval = True, "keyword"
+    support.save()
+    challenge = call("challenge").json()["challenge"]
+    assert call("config").json()["proof_bits"] == proof_of_work.BITS
+
+    def ask(question, **headers):
+        body = {"model": "support", "messages": [{"role": "user", "content": question}]}
+        headers |= {"Authorization": f"Bearer {key}", "Origin": SHOP}
+        return Client().post("/v1/chat/completions", body, content_type="application/json", headers=headers)
+
+    assert ask("When?").status_code == 403
+    assert ask("When?").json()["error"]["code"] == "proof_of_work_required"
+    assert ask("Where?", **{"X-Sitewise-Proof": solved(challenge, "When?")}).status_code == 403
+    assert ask("When?", **{"X-Sitewise-Proof": solved(challenge, "When?")}).status_code == 200
+    assert Turn.objects.get().channel == "widget"

@@ -14,7 +14,8 @@ from chat.extract import extract_answer
 from chat.models import Turn
 from chat.prompt import Conversation, assemble_messages
 from chat.turns import Answered, Asked, OpenTurn, open_turn
-from models_app.llm import Ending, Piece, Provider, ProviderError, chat_provider, stream_answer
+from models_app.llm import Ending, Piece, Provider, ProviderError, stream_answer
+from models_app.providers import chat_provider
 from models_app.tokens import count_tokens
 from tenants.store import Store, active_store
 

@@ -6,7 +6,8 @@ from crawler.models import Import
 from crawler.split import Split
 from crawler.split.splitter import Splitter, SplitterRefused
 from models_app.jobs import Lease
-from models_app.llm import JSON_DEADLINE_ANSWERS, LLMError, Provider, Usage, complete_json, splitter_provider
+from models_app.llm import JSON_DEADLINE_ANSWERS, LLMError, Provider, Usage, complete_json
+from models_app.providers import splitter_provider
 
 # Pages in a row: with an LLM that hangs each costs minutes, and the next import tries again.
 MOST_FAILURES = 3

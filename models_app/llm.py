@@ -8,8 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -18,16 +17,10 @@ from asgiref.sync import async_to_sync
 from django.conf import settings
 
 from models_app.llm_chunks import AnswerReader, Ending, Piece, Usage, content_text, find_json_object, first_choice
-from models_app.models import MLModel
-from models_app.tokens import context_window_of, count_tokens
-from tenants.addresses import (
-    AddressPolicy,
-    AddressRefused,
-    guarded_async_http_client,
-    operators_policy,
-    provider_policy,
-)
-from tenants.secrets import SecretLost
+from models_app.provider_errors import LLMError, NotSpoken, ProviderError, Reason
+from models_app.providers import Provider
+from models_app.tokens import count_tokens
+from tenants.addresses import AddressPolicy, AddressRefused, guarded_async_http_client
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -38,100 +31,32 @@ RETRY_PAUSE_SECONDS = 0.5
 JSON_DEADLINE_ANSWERS = 5
 THOUGHT_TOKENS = 2_000  # beside the JSON that is asked for: what an LLM thinks before it answers is counted too
 END = object()  # of a stream, in which a chunk may be None
-UNNAMED_LLM = "default"  # servers of a single LLM ignore its name
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
-
-
-class Reason(StrEnum):
-    """Why a provider gave no answer."""
-
-    TIMEOUT = "timeout"
-    REFUSED_KEY = "refused key"
-    UNKNOWN_MODEL = "unknown model"
-    RATE_LIMITED = "rate limited"
-    REFUSED_REQUEST = "refused request"
-    REFUSED_ADDRESS = "refused address"
-    LOST_KEY = "lost key"
-    NOT_SET = "not set"
-    BROKEN_ANSWER = "broken answer"
-    CUT_ANSWER = "cut answer"
-    AWAY = "away"
 
 
 RETRIED = frozenset({Reason.RATE_LIMITED, Reason.BROKEN_ANSWER, Reason.AWAY})
 
 
-class ProviderError(Exception):
-    """A provider gave no answer; the message is fit for anybody to read."""
-
-    def __init__(self, reason: Reason, message: str):
-        super().__init__(message)
-        self.reason, self.message = reason, message
-
-
-class LLMError(ProviderError):
-    """The LLM gave no answer, or not all of it."""
-
-
-class NotSpoken(Exception):
-    """What answers at a base URL does not speak OpenAI's protocol: a website's page, as a rule, at a wrong address."""
-
-    def __init__(self, base_url: str):
-        host = urlsplit(base_url).hostname
-        hint = "check the provider's base URL, which usually ends in /v1."
-        super().__init__(f"what {host} sent is not of OpenAI's API; {hint}")
-
-
 @dataclass(frozen=True)
-class Provider:
-    """Where an LLM is, how much it holds, and what may be reached for it."""
+class Deadlines:
+    """When an answer has to be whole, and when it must have begun at the latest, by the loop's clock."""
 
-    base_url: str
-    key: str = field(repr=False)
-    llm: str
-    context_window: int
-    policy: AddressPolicy = field(default_factory=provider_policy, repr=False)
+    whole: float
+    begun: float
 
+    @classmethod
+    def of_seconds(cls, seconds: float) -> "Deadlines":
+        end = asyncio.get_running_loop().time() + seconds
+        return cls(end, end)
 
-def chat_provider(model: MLModel) -> Provider | None:
-    """Return the LLM that answers for the model, or None when no LLM is set; raises LLMError for a lost key.
-
-    A tenant's own provider counts once an LLM of it is named: it may have been set for embeddings alone. An LLM that is
-    named without a provider is not asked for: the operator pays, and chooses.
-    """
-    return _provider(model, model.llm, settings.SITEWISE_LLM_MODEL)
-
-
-def splitter_provider(model: MLModel) -> Provider | None:
-    """Return the cheap LLM that splits pages, or the one that answers where none is set: the model's or operator's."""
-    return _provider(
-        model, model.splitter_llm or model.llm, settings.SITEWISE_SPLITTER_MODEL or settings.SITEWISE_LLM_MODEL
-    )
-
-
-def _provider(model: MLModel, own_llm: str, operators_llm: str) -> Provider | None:
-    """Return the tenant's own provider, else the operator's. A key never goes to the other one's address."""
-    if model.provider_base_url and own_llm:
-        url, key, llm, policy = model.provider_base_url, own_key(model, LLMError), own_llm, provider_policy()
-    elif settings.SITEWISE_LLM_URL:
-        url, key, llm = settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_KEY, operators_llm or UNNAMED_LLM
-        policy = operators_policy()
-    else:
-        return None
-    return Provider(url, key, llm, model.context_window or context_window_of(llm), policy)
-
-
-def own_key(model: MLModel, error_class: type[ProviderError]) -> str:
-    """Return the tenant's own provider key; raises error_class when it has to be entered again."""
-    try:
-        return model.provider_key
-    except SecretLost:
-        message = "The provider's key can no longer be read: enter it again under Behaviour."
-        raise error_class(Reason.LOST_KEY, message) from None
+    def share(self, count: int) -> "Deadlines":
+        """Return the same end, and a beginning early enough that as many LLMs as this may be asked in turn."""
+        now = asyncio.get_running_loop().time()
+        return Deadlines(self.whole, now + (self.whole - now) / count)
 
 
 async def stream_answer(
-    provider: Provider, messages: list[dict], max_tokens: int, temperature: float
+    provider: Provider, messages: list[dict], max_tokens: int, temperature: float, deadlines: Deadlines | None = None
 ) -> AsyncIterator[Piece | Ending]:
     """Yield the answer's text piece by piece, then its Ending; closing the iterator closes the upstream connection.
 
@@ -139,11 +64,11 @@ async def stream_answer(
     """
     request = {"model": provider.llm, "messages": messages, "max_tokens": max_tokens, "temperature": temperature}
     request |= {"stream": True, "stream_options": {"include_usage": True}}
-    deadline = asyncio.get_running_loop().time() + settings.SITEWISE_LLM_TIMEOUT_SECONDS
+    deadlines = deadlines or Deadlines.of_seconds(settings.SITEWISE_LLM_TIMEOUT_SECONDS)
     for attempt in range(1, ATTEMPTS + 1):
         reader = AnswerReader(provider.llm)
         try:
-            async with aclosing(_read_stream(provider, request, reader, deadline)) as texts:
+            async with aclosing(_read_stream(provider, request, reader, deadlines)) as texts:
                 async for text in texts:
                     yield Piece(text)
             yield _complete(reader, provider)
@@ -155,12 +80,17 @@ async def stream_answer(
         await asyncio.sleep(RETRY_PAUSE_SECONDS)
 
 
-async def _read_stream(provider: Provider, request: dict, reader: AnswerReader, deadline: float) -> AsyncIterator[str]:
-    async with connected(provider.base_url, provider.key, provider.policy, deadline) as client:
-        stream = await send_adapted(client.chat.completions.create, request, deadline)
+async def _read_stream(
+    provider: Provider, request: dict, reader: AnswerReader, deadlines: Deadlines
+) -> AsyncIterator[str]:
+    def deadline() -> float:
+        return deadlines.whole if reader.has_shown_text else deadlines.begun
+
+    async with connected(provider.base_url, provider.key, provider.policy, deadlines.whole) as client:
+        stream = await send_adapted(client.chat.completions.create, request, deadline())
         async with stream:
             # The deadline covers each wait, not the yields between: a timeout must not strike the reader's own work.
-            while (chunk := await _before(deadline, anext(stream, END))) is not END:
+            while (chunk := await _before(deadline(), anext(stream, END))) is not END:
                 if text := reader.add(_plain(chunk)):
                     yield text
         if text := reader.rest():
@@ -344,7 +274,7 @@ def foreign_errors() -> tuple[type[Exception], ...]:
 MEANING_OF_STATUS = {
     400: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
     401: (Reason.REFUSED_KEY, "{} refused the key it was sent."),
-    402: (Reason.RATE_LIMITED, "{} takes no more requests: its budget is used up."),
+    402: (Reason.OVER_BUDGET, "{} takes no more requests: its budget is used up."),
     403: (Reason.REFUSED_KEY, "{} refused the key it was sent."),
     404: (Reason.UNKNOWN_MODEL, "{} is not known under its name at the provider's address."),
     413: (Reason.REFUSED_REQUEST, "{} refused the request: it may be too long for it."),
@@ -373,7 +303,8 @@ def _meaning_of(error: Exception) -> tuple[Reason, str]:
             return Reason.REFUSED_ADDRESS, "{} is at an address that may not be reached from here."
         case openai.APIResponseValidationError() | ValueError():
             return Reason.BROKEN_ANSWER, "{} sent an answer that cannot be read."
-        case openai.APIStatusError(status_code=status):
+        case openai.APIStatusError(code=code, status_code=status):
+            status = 402 if code == "insufficient_quota" else status
             gone = Reason.AWAY, f"{{}} is away for now (HTTP status {status})."
             return MEANING_OF_STATUS.get(status, gone)
         case openai.APIConnectionError():

@@ -8,18 +8,18 @@ import pytest
 
 from models_app.llm import (
     THOUGHT_TOKENS,
+    Deadlines,
     Ending,
     LLMError,
     Piece,
     Provider,
     Reason,
     Usage,
-    chat_provider,
     complete_json,
-    splitter_provider,
     stream_answer,
 )
 from models_app.models import MLModel
+from models_app.providers import answering_providers, chat_provider, splitter_provider
 from tenants.addresses import operators_policy
 from tests.fakes.openai_server import OpenAIServer, Reply, delta, refusal, streamed, whole
 
@@ -147,6 +147,7 @@ async def test_two_failures_before_any_text_end_it(server, provider):
         (403, Reason.REFUSED_KEY, 1),
         (404, Reason.UNKNOWN_MODEL, 1),
         (400, Reason.REFUSED_REQUEST, 1),
+        (402, Reason.OVER_BUDGET, 1),
         (429, Reason.RATE_LIMITED, 2),
         (500, Reason.AWAY, 2),
         (307, Reason.AWAY, 2),
@@ -160,6 +161,28 @@ async def test_each_refusal_has_its_reason_and_no_word_of_the_provider(server, p
     assert "Overloaded" not in str(error)
     for start in range(len(KEY) - 4):
         assert KEY[start : start + 5] not in f"{error!r} {error} {error.__cause__!r}"
+
+
+async def test_a_budget_that_is_used_up_is_not_waited_out_as_a_rate_limit_is(server, provider):
+    server.will(refusal(429, "You exceeded your current quota", code="insufficient_quota"))
+    error, _ = await failure_of(provider)
+    assert (error.reason, len(server.requests)) == (Reason.OVER_BUDGET, 1)
+
+
+async def test_an_llm_that_has_not_begun_in_its_share_of_the_time_leaves_the_rest_to_others(server, provider):
+    server.will(Reply(chunks=[delta(role="assistant")], hangs=True))
+    deadlines = Deadlines.of_seconds(20).share(50)
+    with pytest.raises(LLMError) as caught:
+        async for _ in stream_answer(provider, MESSAGES, 50, 0.2, deadlines):
+            pass
+    assert caught.value.reason == Reason.TIMEOUT
+    assert asyncio.get_running_loop().time() < deadlines.whole - 10
+
+
+async def test_an_llm_that_has_begun_may_take_all_of_the_time(server, provider):
+    server.will(streamed("You ", "can ", "go.", pause_seconds=0.3))
+    parts = [part async for part in stream_answer(provider, MESSAGES, 50, 0.2, Deadlines.of_seconds(40).share(40))]
+    assert parts[-1].text == "You can go."
 
 
 async def test_a_server_that_never_sends_a_byte_is_given_one_deadline_for_all_attempts(server, provider, settings):
@@ -372,3 +395,29 @@ def test_a_key_that_can_no_longer_be_read_is_asked_for_again(support):
     with pytest.raises(LLMError) as caught:
         chat_provider(support)
     assert caught.value.reason == Reason.LOST_KEY
+
+
+def test_the_models_further_llms_are_asked_before_the_installations(support, settings):
+    settings.SITEWISE_LLM_URL, settings.SITEWISE_LLM_MODEL = "http://operator.test/v1", "house"
+    assert [provider.llm for provider in answering_providers(support)[0]] == ["house"]
+    support.llm, support.provider_base_url, support.provider_key = "big", "http://own.test/v1", KEY
+    support.fallback_llms, support.context_window = " gpt-4o-mini \n\nbig\nold\nold", 5_000
+    providers, trouble = answering_providers(support)
+    assert [(each.llm, each.base_url) for each in providers] == [
+        ("big", "http://own.test/v1"),
+        ("gpt-4o-mini", "http://own.test/v1"),
+        ("old", "http://own.test/v1"),
+        ("house", "http://operator.test/v1"),
+    ]
+    assert [each.context_window for each in providers] == [5_000, 128_000, 8_192, 8_192]
+    assert [each.key for each in providers] == [KEY, KEY, KEY, ""]
+    assert trouble == ""
+
+
+def test_a_key_that_is_lost_leaves_the_installations_llm_to_answer_and_says_so(support, settings):
+    support.llm, support.provider_base_url, support.provider_key_encrypted = "big", "http://own.test/v1", "not-ours"
+    assert answering_providers(support)[0] == []
+    settings.SITEWISE_LLM_URL = "http://operator.test/v1"
+    providers, trouble = answering_providers(support)
+    assert [each.base_url for each in providers] == ["http://operator.test/v1"]
+    assert "enter it again" in trouble

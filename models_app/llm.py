@@ -30,6 +30,7 @@ RETRY_PAUSE_SECONDS = 0.5
 # Nobody waits in front of a page that is being split: it may take as long as so many answers.
 JSON_DEADLINE_ANSWERS = 5
 THOUGHT_TOKENS = 2_000  # beside the JSON that is asked for: what an LLM thinks before it answers is counted too
+BUDGET_IS_USED_UP = "insufficient_quota"  # OpenAI's name for a limit that no waiting lifts
 END = object()  # of a stream, in which a chunk may be None
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
 
@@ -304,7 +305,7 @@ def _meaning_of(error: Exception) -> tuple[Reason, str]:
         case openai.APIResponseValidationError() | ValueError():
             return Reason.BROKEN_ANSWER, "{} sent an answer that cannot be read."
         case openai.APIStatusError(code=code, status_code=status):
-            status = 402 if code == "insufficient_quota" else status
+            status = 402 if code == BUDGET_IS_USED_UP else status
             gone = Reason.AWAY, f"{{}} is away for now (HTTP status {status})."
             return MEANING_OF_STATUS.get(status, gone)
         case openai.APIConnectionError():

@@ -9,7 +9,6 @@ from itertools import count
 from models_app.llm import ATTEMPTS, RETRIED, RETRY_PAUSE_SECONDS, ProviderError, failure_of, foreign_errors
 
 TOO_MANY_REQUESTS = 429
-BUDGET_IS_USED_UP = "insufficient_quota"  # OpenAI's name for a limit that no waiting lifts
 
 
 async def ask_patiently(
@@ -48,8 +47,7 @@ def _pause_after(error: Exception, failure: ProviderError, attempt: int) -> floa
     asked_for = _seconds(response.headers.get("retry-after", "")) if response is not None else None
     if asked_for is not None:
         return max(asked_for, RETRY_PAUSE_SECONDS)
-    is_limit = getattr(error, "status_code", 0) == TOO_MANY_REQUESTS and error.code != BUDGET_IS_USED_UP
-    if is_limit:
+    if getattr(error, "status_code", 0) == TOO_MANY_REQUESTS:
         return RETRY_PAUSE_SECONDS * 2**attempt
     return RETRY_PAUSE_SECONDS if attempt < ATTEMPTS else None
 

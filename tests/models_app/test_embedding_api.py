@@ -122,7 +122,7 @@ def test_all_attempts_together_have_one_deadline(space, server, settings):
 def test_a_budget_that_is_used_up_is_not_waited_for(space, server):
     server.will(*[refusal(429, code="insufficient_quota")] * 2)
     assert failure_of(space, ["one"]).reason == Reason.OVER_BUDGET
-    assert len(server.requests) == 2
+    assert len(server.requests) == 1
 
 
 def test_a_visitors_question_waits_for_no_limit(space, server):

@@ -19,7 +19,7 @@ from models_app.embedder import (
 )
 from models_app.index import IndexHit, IndexQuestion
 from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
-from models_app.terms import question_terms
+from models_app.terms import MAX_QUESTION_LENGTH, question_terms
 from tenants.store import tenant_snapshot
 
 logger = logging.getLogger(__name__)
@@ -98,6 +98,7 @@ class Prepared:
 
 def prepare(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int = LIMIT) -> Prepared:
     """Return what the index is asked for a question under one retrieval, in the space whose vectors answer."""
+    question = question[:MAX_QUESTION_LENGTH]  # the embedder would take seconds for a megabyte it knows no piece of
     vector, degraded = _question_vector(space, model, question, mode)
     legs = mode if vector is not None or mode == Retrieval.KEYWORD else Retrieval.KEYWORD
     asked = IndexQuestion(

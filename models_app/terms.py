@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 import snowballstemmer
 
@@ -30,6 +30,7 @@ def _snowball() -> str:
 TERMS_VERSION = f"2, {_snowball()}, Unicode {unicodedata.unidata_version}"
 MAX_QUESTION_TERMS = 64
 MAX_QUESTION_LENGTH = 20_000  # characters
+MAX_QUESTION_CHUNKS = 10_000  # one character, such as ﷺ, may be written out as four words
 
 EXACT_MARK = "="  # in front of a word's exact spelling; the index gives such terms less weight
 ENDING_MARK = "=-"  # in front of what a long word ends with, or may: these get the least weight, and lengthen no text
@@ -117,7 +118,8 @@ def question_terms(text: str) -> list[str]:
 
     Roots come first, then exact spellings and endings, so that a long question keeps as many words as it can.
     """
-    chunks = [chunk for chunk in _chunks(text[:MAX_QUESTION_LENGTH]) if _terms_of(chunk)]
+    read = islice(_chunks(text[:MAX_QUESTION_LENGTH]), MAX_QUESTION_CHUNKS)
+    chunks = [chunk for chunk in read if _terms_of(chunk)]
     words = [_plain_word(chunk) for chunk in chunks]
     carrying = [chunk for chunk, carries in zip(chunks, carrying_words(words), strict=True) if carries]
     terms = [term for chunk in carrying for term in _question_terms_of(chunk)]

@@ -30,8 +30,13 @@ BEFORE_THE_KEY = (AuthenticationFailed, MethodNotAllowed)  # refusals that come 
 ApiView = Callable[..., Awaitable[HttpResponseBase]]
 
 
-def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView], ApiView]:
-    """Return the decorator that lets callers with a key in, answers browsers' preflights, and shapes every error."""
+def api_view(
+    method: str, is_for_public_keys: bool = False, shaped: Callable[[ApiError], ApiError] = lambda error: error
+) -> Callable[[ApiView], ApiView]:
+    """Return the decorator that lets callers with a key in, answers browsers' preflights, and shapes every error.
+
+    Errors are OpenAI's unless `shaped` makes another protocol's of them.
+    """
 
     def decorate(view: ApiView) -> ApiView:
         @csrf_exempt
@@ -51,7 +56,7 @@ def api_view(method: str, is_for_public_keys: bool = False) -> Callable[[ApiView
                     _refuse_unless(is_for_public_keys, "A public key opens the chat and nothing else.")
                 response = await view(request, caller, **parts)
             except Exception as error:
-                response = _error_response(api_error_of(error), method)
+                response = _error_response(shaped(api_error_of(error)), method)
                 if isinstance(error, BEFORE_THE_KEY):
                     origin = await sync_to_async(_listed)(request.headers.get("Origin"))
             return _readable_from(origin, response)

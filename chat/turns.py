@@ -83,6 +83,7 @@ class Answered:
     prompt_tokens: int
     completion_tokens: int
     session_key: str
+    passages: tuple[PackedHit, ...] = ()  # what it may stand on, as the context held it
 
 
 class OpenTurn:
@@ -143,6 +144,7 @@ class OpenTurn:
             prompt_tokens=log.prompt_tokens,
             completion_tokens=log.completion_tokens,
             session_key=asked.session_key,
+            passages=tuple(packed for packed in self.context.packed if packed.is_used),
         )
 
     def fail(self, error: str) -> None:

@@ -4,10 +4,12 @@ Test page, API, widget and benchmark all come through here. A leg that is away i
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
+from django.db import DatabaseError
 
 from models_app import index
 from models_app.calibration import calibration_of
@@ -20,7 +22,7 @@ from models_app.embedder import (
 from models_app.index import IndexHit, IndexQuestion
 from models_app.models import MLModel, Retrieval, TrainingSnippet, is_web_address
 from models_app.terms import MAX_QUESTION_LENGTH, question_terms
-from tenants.store import tenant_snapshot
+from tenants.store import active_store, tenant_snapshot
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,15 @@ OTHER_SIZE = (
     "The embedding service has another model under its name than the one that made the vectors, so words alone were "
     "searched: the vectors have to be made anew."
 )
+UNREADABLE = {
+    Retrieval.SEMANTIC: (
+        "The index of words cannot be read, so meaning alone was searched: `manage.py rebuild_index {0}` makes it anew."
+    ),
+    Retrieval.KEYWORD: (
+        "The vectors cannot be read, so words alone were searched: `manage.py vectorise {0}/{1} --anew` makes them "
+        "anew."
+    ),
+}
 LIMIT = 50
 # When nothing is close by meaning, Hybrid keeps what has words of at least this times the threshold of the question's
 # weight: .6 at the default. Foreign questions that find nothing in stackfaq: 26 % at 0, 83 % at 1, 89 % at 2, as under
@@ -126,8 +137,30 @@ def cutoffs(threshold: float) -> dict[str, float]:
 def _retrieve_in(space: EmbeddingSpace, model: MLModel, question: str, mode: str, limit: int) -> Retrieved:
     prepared = prepare(space, model, question, mode, limit)
     with tenant_snapshot():  # else a snippet that is replaced in between would be found, and have no text
-        hits = _with_texts(model, index.search(prepared.asked), prepared)
-    return Retrieved(hits=tuple(hits), mode=mode, degraded=prepared.degraded)
+        found, unreadable = _search(model, question, prepared.asked)
+        hits = _with_texts(found, prepared)
+    return Retrieved(hits=tuple(hits), mode=mode, degraded=prepared.degraded or unreadable)
+
+
+def _search(model: MLModel, question: str, asked: IndexQuestion) -> tuple[list[IndexHit], str]:
+    """Return what the index finds, and what of it cannot be read (empty: nothing): then the other leg answers."""
+    try:
+        return index.search(asked), ""
+    except DatabaseError as error:
+        for leg in _legs_beside(asked.mode):
+            with suppress(DatabaseError):
+                if found := index.search(replace(asked, mode=leg)):  # nothing may mean that all is damaged
+                    logger.exception("Only the %s leg answered “%s”, the other cannot be read.", leg, question[:200])
+                    return found, UNREADABLE[leg].format(active_store().slug, model.slug)
+        raise error
+
+
+def _legs_beside(mode: str) -> tuple[str, ...]:
+    """Return which legs may answer alone where a retrieval fails; Keyword has made no vector for the other one."""
+    return {
+        Retrieval.HYBRID: (Retrieval.SEMANTIC, Retrieval.KEYWORD),
+        Retrieval.SEMANTIC: (Retrieval.KEYWORD,),
+    }.get(mode, ())
 
 
 def _question_vector(space: EmbeddingSpace, model: MLModel, question: str, mode: str) -> tuple[np.ndarray | None, str]:
@@ -145,8 +178,8 @@ def _question_vector(space: EmbeddingSpace, model: MLModel, question: str, mode:
     return (vector, "") if vector.size == size else (None, OTHER_SIZE)
 
 
-def _with_texts(model: MLModel, hits: list[IndexHit], prepared: Prepared) -> list[RetrievedSnippet]:
-    snippets = TrainingSnippet.objects.filter(model=model).in_bulk([hit.id for hit in hits])
+def _with_texts(hits: list[IndexHit], prepared: Prepared) -> list[RetrievedSnippet]:
+    snippets = TrainingSnippet.objects.in_bulk([hit.id for hit in hits])
     found = [hit for hit in hits if hit.id in snippets]
     return [_retrieved(rank, hit, snippets[hit.id], prepared) for rank, hit in enumerate(found, start=1)]
 

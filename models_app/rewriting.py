@@ -1,15 +1,16 @@
 """Gives snippets other texts, in the caller's transaction: rows, versions and both legs of the index go together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from django.db.models import Count
+from django.db.models import CASCADE, Count
 
 from models_app import index
 from models_app.index import SnippetText
-from models_app.models import SnippetVersion, TrainingSnippet
+from models_app.models import MLModel, SnippetVersion, TrainingSnippet
 from models_app.sections import Section, hash_of
 
 Source, Conflict, Cause = TrainingSnippet.Source, TrainingSnippet.Conflict, SnippetVersion.Cause
+ROWS_AT_ONCE = 500
 MOST_VERSIONS = 20  # of one snippet: a page may change every day
 
 
@@ -66,7 +67,31 @@ def _note_versions(rows: Sequence[TrainingSnippet], cause: Cause, author: str) -
         SnippetVersion(snippet=row, prompt=row.prompt, completion=row.completion, cause=cause, author=author)
         for row in rows
     )
-    counted = SnippetVersion.objects.filter(snippet__in=[row.pk for row in rows]).order_by().values("snippet")
-    for each in counted.annotate(count=Count("pk")).filter(count__gt=MOST_VERSIONS):
-        versions = SnippetVersion.objects.filter(snippet=each["snippet"])
-        versions.filter(pk__in=list(versions.values_list("pk", flat=True)[MOST_VERSIONS:])).delete()
+    for some in _parts([row.pk for row in rows]):
+        counted = SnippetVersion.objects.filter(snippet__in=some).order_by().values("snippet")
+        for each in counted.annotate(count=Count("pk")).filter(count__gt=MOST_VERSIONS):
+            versions = SnippetVersion.objects.filter(snippet=each["snippet"])
+            versions.filter(pk__in=list(versions.values_list("pk", flat=True)[MOST_VERSIONS:])).delete()
+
+
+def _parts(keys: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Yield the keys in parts: some builds of SQLite bind no more than 999 values to a statement."""
+    for start in range(0, len(keys), ROWS_AT_ONCE):
+        yield keys[start : start + ROWS_AT_ONCE]
+
+
+def mark_gone(edited: Iterable[TrainingSnippet]) -> int:
+    """Ask about edited rows whose section is gone; returns about how many it was not yet asked."""
+    keys = [row.pk for row in edited if row.conflict != Conflict.GONE]
+    for some in _parts(keys):
+        TrainingSnippet.objects.filter(pk__in=some).update(conflict=Conflict.GONE, new_prompt="", new_completion="")
+    return len(keys)
+
+
+def delete_related(model: MLModel) -> None:
+    """Delete all rows that go with the model, some at a time: Django would bind the keys of all to one statement."""
+    for relation in MLModel._meta.related_objects:
+        if relation.on_delete is CASCADE:
+            rows = relation.related_model.objects.filter(**{relation.field.name: model}).order_by()
+            while keys := list(rows.values_list("pk", flat=True)[:ROWS_AT_ONCE]):
+                relation.related_model.objects.filter(pk__in=keys).delete()

@@ -11,7 +11,7 @@ from models_app import index
 from models_app.dropped import move_dropped, note_dropped, without_dropped
 from models_app.embedder import space_of
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
-from models_app.rewriting import index_rows, rewrite, settle_edit, take_as_source, text_of
+from models_app.rewriting import delete_related, index_rows, mark_gone, rewrite, settle_edit, take_as_source, text_of
 from models_app.sections import (
     TITLE_LENGTH,
     Draft,
@@ -232,7 +232,7 @@ def follow_matching(model: MLModel, uri: str, matching: Matching, source: str = 
     _move(matching.pairs)
     changed = [(row, section) for section, row in matching.pairs if _is_rewritten(row, section)]
     rewrite(changed, Cause.IMPORTED)
-    asked = sum(_follow_page(row, section) for section, row in matching.pairs) + _mark_gone(protected)
+    asked = sum(_follow_page(row, section) for section, row in matching.pairs) + mark_gone(protected)
     _insert([_row_of(section, model, uri=uri, source=source) for section in matching.added], matching.added)
     kept = len(matching.pairs) - len(changed)
     return Replaced(len(matching.added), len(changed), kept, len(gone), len(protected), asked)
@@ -245,7 +245,7 @@ def retire_pages(model: MLModel, uris: Iterable[str], source: str = Source.CRAWL
         with tenant_atomic():
             standing = model.snippets.filter(uri=uri, source=source)
             retired += _remove(standing.filter(is_edited=False))
-            _mark_gone(standing.filter(is_edited=True))
+            mark_gone(standing.filter(is_edited=True))
     return retired
 
 
@@ -268,6 +268,7 @@ def delete_model(model: MLModel) -> None:
     """Delete the model with everything it knows. A running import or vectorising ends at its next step."""
     with tenant_atomic():
         index.remove_model(model.pk)
+        delete_related(model)
         model.delete()
 
 
@@ -381,13 +382,6 @@ def _follow_page(row: TrainingSnippet, section: Section) -> bool:
         return False
     row.save()
     return bool(row.conflict) and not is_asked_already
-
-
-def _mark_gone(edited: Iterable[TrainingSnippet]) -> int:
-    """Ask about edited rows whose section is gone; returns about how many it was not yet asked."""
-    keys = [row.pk for row in edited if row.conflict != Conflict.GONE]
-    gone = TrainingSnippet.objects.filter(pk__in=keys)
-    return gone.update(conflict=Conflict.GONE, new_prompt="", new_completion="") if keys else 0
 
 
 def refuse_over_quota(more: int) -> None:

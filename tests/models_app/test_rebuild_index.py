@@ -122,6 +122,15 @@ def test_snippets_that_cannot_be_read_leave_the_index_as_it_was(acme):
         assert rows("SELECT count(*) FROM ret_term")[0][0] > 0
 
 
+def test_a_tenant_without_models_has_its_store_checked_all_the_same(acme):
+    assert "The tenant has no models." in said("acme")
+    with activated(acme):
+        write("INSERT INTO ret_vectors (chunk_id, vectors) VALUES (99, zeroblob(8))")
+    with pytest.raises(CommandError, match=r"rebuild_index acme$"):
+        said("acme", "--check")
+    assert "mended: 1 sets of vectors belong to no model." in said("acme")
+
+
 def test_an_unknown_target_is_named(acme):
     with pytest.raises(CommandError, match="nobody"):
         run("nobody")

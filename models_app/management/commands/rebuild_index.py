@@ -55,8 +55,6 @@ class Command(ReportingCommand):
         return report
 
     def as_text(self, report):
-        if not report["models"]:
-            return "The tenant has no models."
         return "\n".join(_lines(report))
 
 
@@ -109,8 +107,10 @@ def _lines(report: dict) -> Iterable[str]:
     else:
         yield f"{store['tenant']}: the index was made anew in {store['seconds']} s, and compared with its snippets."
     yield from _problem_lines(store, is_check=store["seconds"] is None)
-    if not store["left"]:
+    if not store["left"]:  # SQLite's fault would be among them
         yield "  SQLite's own check of the full-text table finds no fault."
+    if not report["models"]:
+        yield "The tenant has no models."
     for model in report["models"]:
         agree = [f"{model['agree'][kind]['agreeing']:,} of {model['agree'][kind]['count']:,} {kind}" for kind in KINDS]
         yield f"{model['model']}: {', '.join(agree)} are as an index made from scratch has them."

@@ -67,7 +67,7 @@ class _Words:
         }
         self._weights = self._weigh(asked, budget)
         lacking = [term for term in asked if not self._holders(term) and not term.startswith("=-")]
-        unknown = sum(0.5 if term.startswith("=") else 1 for term in lacking)
+        unknown = sum(map(_kind_weight, lacking))
         self.whole = sum(self._weights.values()) + math.log(2 + 2 * len(texts)) * unknown
         scored = {key: round(self._bm25(key), 10) for key in texts if self._matched(key)}
         self._scored = dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))

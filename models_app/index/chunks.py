@@ -6,7 +6,7 @@ A chunk is up to half a megabyte: large enough that numpy scans it at memory spe
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -127,13 +127,13 @@ class TopK:
 
     BUFFER_BYTES = CHUNK_BYTES * 3 // 4  # small ones are scanned together; joining full ones would only copy them
     COMPARED = 50  # as many as anybody asks for at least, so that a hit is worth the same in each mode
-    SELECTED_BYTES = 24 * CHUNK_BYTES  # to look for the best after each chunk takes as long as a chunk's cosines
+    SELECTED = 4  # times k: to look for the best after each chunk takes as long as a chunk's cosines
 
     def __init__(self):
         self._question: np.ndarray | None = None
         self._buffered: list[tuple[bytes, bytes]] = []
-        self._buffered_bytes = self._scanned_bytes = 0
-        self._scanned: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self._buffered_bytes = self._near_rows = 0
+        self._near: list[_Found] = []
         self._best = _Found(np.empty(0, IDS), np.empty(0, FLOATS), np.empty(0, FLOATS))
         self._least = -inf  # what is farther is not among the best
         self._sum, self._count = 0.0, 0
@@ -160,41 +160,34 @@ class TopK:
         return json.dumps(list(zip(best.ids.tolist(), best.cosines.tolist(), relevances.tolist(), strict=True)))
 
     def _scan(self) -> None:
+        """Keep of what is buffered what may be among the best, and no vectors.
+
+        To keep them until the best are looked for took four times as long: memory that goes back and forth between the
+        process and the machine is cleared each time.
+        """
         if not self._buffered:
             return
         ids = unpack_ids(b"".join(ids for ids, _ in self._buffered))
         vectors = np.frombuffer(b"".join(vectors for _, vectors in self._buffered), FLOATS)
-        self._scanned_bytes += self._buffered_bytes
         self._buffered, self._buffered_bytes = [], 0
         vectors = vectors.reshape(len(ids), self._question.size)
         # Not `@`: on a busy machine its threads can stall for milliseconds. vecdot runs on one.
-        self._scanned.append((ids, np.vecdot(vectors, self._question), vectors))
-        if self._scanned_bytes >= self.SELECTED_BYTES:
-            self._select()
-
-    def _select(self) -> None:
-        """Join what was scanned to the best k ids, each with its best cosine."""
-        if not self._scanned:
-            return
-        scanned, self._scanned, self._scanned_bytes = self._scanned, [], 0
-        ids, cosines = (np.concatenate([part[which] for part in scanned]) for which in (0, 1))
+        cosines = np.vecdot(vectors, self._question)
         lives = ids != REMOVED
         self._sum += float(cosines.sum(where=lives))
         self._count += int(np.count_nonzero(lives))
         near = _nearest(ids, cosines, np.flatnonzero(lives & (cosines >= self._least)), self._k)
-        if near.size:
-            found = _Found(ids[near], cosines[near], self._bases([vectors for _, _, vectors in scanned], near))
-            self._best = self._best.joined(found, self._k)
+        self._near.append(_Found(ids[near], cosines[near], self._scale.bases(vectors[near])))
+        self._near_rows += len(near)
+        if self._near_rows >= self.SELECTED * self._k:
+            self._select()
+
+    def _select(self) -> None:
+        """Join what is near to the best k ids, each with its best cosine."""
+        self._best = self._best.joined(self._near, self._k)
+        self._near, self._near_rows = [], 0
         if len(self._best.ids) == self._k:
             self._least = self._best.cosines[-1]
-
-    def _bases(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """Return the base of the rows (ascending) of what the parts are, one below the other."""
-        ends = np.cumsum([len(part) for part in parts])
-        split = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        starts = ends - [len(part) for part in parts]
-        own = zip(parts, split, starts, strict=True)
-        return np.concatenate([self._scale.bases(part[rows - start]) for part, rows, start in own])
 
 
 @dataclass(frozen=True)
@@ -205,10 +198,10 @@ class _Found:
     cosines: np.ndarray
     bases: np.ndarray
 
-    def joined(self, others: "_Found", k: int) -> "_Found":
-        """Return the best k ids of both, best first, each once."""
-        pairs = zip(astuple(self), astuple(others), strict=True)
-        ids, cosines, bases = (np.concatenate(pair) for pair in pairs)
+    def joined(self, others: Iterable["_Found"], k: int) -> "_Found":
+        """Return the best k ids of all, best first, each once."""
+        parts = zip(*((each.ids, each.cosines, each.bases) for each in (self, *others)), strict=True)
+        ids, cosines, bases = map(np.concatenate, parts)
         best_first = np.lexsort((ids, -cosines))
         firsts = best_first[np.sort(np.unique(ids[best_first], return_index=True)[1])[:k]]
         return _Found(ids[firsts], cosines[firsts], bases[firsts])

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.peers.engine NAME FOLDER DATA
 
 {"do": "load"}, {"do": "build", "count": N}, {"do": "open"}, {"do": "ask", "question": i}, {"do": "insert", "first": N,
-"count": N}, {"do": "update", "count": N, "seconds": S}, {"do": "weigh"}: each answers with what it measured, or with
-{"error": ...}. DATA is the folder that collection.py fills.
+"count": N}, {"do": "update", "count": N, "seconds": S}, {"do": "trace", "count": N}, {"do": "weigh"}: each answers with
+what it measured, or with {"error": ...}. DATA is the folder that collection.py fills.
 """
 
 import importlib
@@ -26,6 +26,8 @@ os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 import numpy as np  # noqa: E402
 
+from tests.benchmarks.peers.machine import bound_own_memory  # noqa: E402
+
 
 class Process:
     """Holds the engine, and does the commands."""
@@ -44,7 +46,6 @@ class Process:
             importlib.import_module(module)
         self._memory_before = _memory()
         return {
-            "version": _version(self._made_by),
             "leg": self._made_by.leg,
             "keeps": self._made_by.keeps,
             "opens": self._made_by.open is not None,
@@ -94,13 +95,15 @@ class Process:
         disk = sum(path.stat().st_size for path in _files(self._engine, self._folder))
         return {"disk_bytes": disk, "memory_bytes": _memory() - self._memory_before}
 
-    def chill(self) -> dict:
-        """Drop the engine's files from the machine's cache: who asks next finds a cold disk."""
-        for path in _files(self._engine, self._folder):
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        return {}
+    def trace(self, count: int) -> dict:
+        """Ask for rows that update() changed, by what they say now; return the share of those that are found."""
+        texts = self._texts()
+        found = [self._engine.ask(texts[-1 - each], self._vectors[-1 - each]) for each in range(count)]
+        return {"fresh": sum(each in ids for each, ids in enumerate(found)) / count}
+
+    def close(self) -> None:
+        if hasattr(getattr(self, "_engine", None), "close"):
+            self._engine.close()
 
     def _make(self) -> None:
         self._engine = self._made_by(self._folder, self._vectors.shape[1])
@@ -111,9 +114,9 @@ class Process:
 
 def _engine_class(name: str) -> type:
     if name.startswith("sitewise"):
-        from tests.benchmarks.peers.ours import Sitewise
+        from tests.benchmarks.peers.ours import SITEWISE
 
-        return Sitewise.of(name)
+        return SITEWISE[name]
     from tests.benchmarks.peers.engines import ENGINES
 
     return ENGINES[name]
@@ -125,14 +128,22 @@ def _files(engine: object, folder: Path) -> list[Path]:
 
 
 def _memory() -> int:
-    """Return the bytes this process holds that are no file's: what maps a file leaves it to the machine's cache."""
-    rollup = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    """Return the bytes that this process and those it started hold and that are no file's.
+
+    What maps a file leaves it to the machine's cache.
+    """
+    return sum(map(_anonymous, _family("self")))
+
+
+def _family(process: str) -> list[str]:
+    lists = Path(f"/proc/{process}/task").glob("*/children")
+    children = [child for each in lists for child in each.read_text().split()]
+    return [process, *(member for child in children for member in _family(child))]
+
+
+def _anonymous(process: str) -> int:
+    rollup = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in rollup if line.startswith("Anonymous:"))
-
-
-def _version(made_by: type) -> str:
-    module = sys.modules.get(next(iter(getattr(made_by, "modules", ())), ""))
-    return str(getattr(module, "__version__", ""))
 
 
 def _timed(call, *arguments) -> dict:
@@ -146,6 +157,7 @@ def main() -> None:
     os.dup2(2, 1)  # what an engine prints of its own accord is no answer
     # One core for all of its threads, and always the same one, so that engines differ by what they do alone.
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    bound_own_memory()
     name, *paths = sys.argv[1:]
     process = Process(name, *map(Path, paths))
     for line in sys.stdin:
@@ -155,6 +167,7 @@ def main() -> None:
         except Exception as error:  # an engine's own: the others go on
             answer = {"error": f"{type(error).__name__}: {error}"[:300]}
         print(json.dumps(answer), file=answers, flush=True)
+    process.close()
     os._exit(0)  # some engines wait for threads of theirs that never end
 
 

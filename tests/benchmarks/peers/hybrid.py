@@ -105,6 +105,9 @@ class Milvus:
     def open(self) -> None:
         self._client.load_collection("bench")
 
+    def close(self) -> None:
+        self._client.close()
+
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         from pymilvus import AnnSearchRequest, RRFRanker
 
@@ -164,7 +167,6 @@ class Haystack:
     leg = "hybrid"
     modules = ("haystack", "haystack.components.joiners", "haystack.components.retrievers.in_memory")
     keeps = "in memory alone"
-    most_texts = 10_000  # it keeps a vector as a Python list, 36 bytes a number
 
     def __init__(self, folder: Path, dimensions: int):
         from haystack import Document
@@ -203,7 +205,6 @@ class LlamaIndex:
     leg = "hybrid"
     modules = ("llama_index.core", "llama_index.retrievers.bm25")
     keeps = "in memory alone"
-    most_texts = 10_000  # it keeps a vector as a Python list
 
     def __init__(self, folder: Path, dimensions: int):
         from llama_index.core import MockEmbedding, VectorStoreIndex

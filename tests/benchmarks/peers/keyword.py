@@ -58,24 +58,29 @@ class Tantivy:
         schema = tantivy.SchemaBuilder()
         schema.add_integer_field("id", stored=True, indexed=True)
         schema.add_text_field("text", tokenizer_name="en_stem")
-        self._index = tantivy.Index(schema.build(), path=str(folder))
+        self._index, self._writer = tantivy.Index(schema.build(), path=str(folder)), None
 
     def add(self, ids: list[int], texts: list[str], vectors: np.ndarray) -> None:
-        writer = self._index.writer(num_threads=1)
         for number, text in zip(ids, texts, strict=True):
-            writer.add_document(self._tantivy.Document(id=number, text=text))
-        self._commit(writer)
+            self._writing().add_document(self._tantivy.Document(id=number, text=text))
+        self._commit()
 
     def update(self, number: int, text: str, vector: np.ndarray) -> None:
-        writer = self._index.writer(num_threads=1)
-        writer.delete_documents_by_term("id", number)
-        writer.add_document(self._tantivy.Document(id=number, text=text))
-        self._commit(writer)
+        self._writing().delete_documents_by_term("id", number)
+        self._writing().add_document(self._tantivy.Document(id=number, text=text))
+        self._commit()
 
-    def _commit(self, writer) -> None:
-        writer.commit()
-        writer.wait_merging_threads()
+    def _writing(self):
+        self._writer = self._writer or self._index.writer(num_threads=1)
+        return self._writer
+
+    def _commit(self) -> None:
+        self._writing().commit()
         self._index.reload()
+
+    def close(self) -> None:
+        if self._writer:
+            self._writer.wait_merging_threads()
 
     def open(self) -> None:
         self._index.reload()
@@ -112,6 +117,9 @@ class Fts5:
 
     def open(self) -> None:
         """It is open."""
+
+    def close(self) -> None:
+        self._database.close()
 
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         words = " OR ".join(f'"{word}"' for word in text.split())

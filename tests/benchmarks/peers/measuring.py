@@ -1,27 +1,25 @@
 """Runs engines side by side on one collection, each in a process of its own, asked in turns."""
 
 import contextlib
-import json
 import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from tests.benchmarks.peers import machine
+from tests.benchmarks.peers.caller import Engine, EngineFailed
 from tests.benchmarks.peers.collection import INSERTED, UPDATED, Collection
-from tests.benchmarks.peers.environments import PROJECT
 
 WARM = 3  # questions before the clock counts
+COLD_STARTS = 2  # the quicker one counts
+ASK_SECONDS = 90.0  # a slow engine is asked no more after so long, but once at least
 UPDATE_SECONDS = 4.0
+TRACED = 5  # changed rows that are looked for
 TENANTS = 1_000
 TOP = 10
-
-
-class EngineFailed(Exception):
-    """An engine answered with an error, or not at all."""
 
 
 @dataclass
@@ -40,41 +38,14 @@ class Figures:
     update: float | None = None
     disk: int | None = None
     memory: int | None = None
-    agrees: float | None = None
-    found: list[list[int]] = field(default_factory=list, repr=False)
+    agrees: float | None = None  # of the first ten, how many are right: see _compare
+    fresh: float | None = None  # of the changed rows, how many a question for them finds at once
+    found: dict[int, list[int]] = field(default_factory=dict, repr=False)
 
-
-class Engine:
-    """The process of an engine, as a caller sees it."""
-
-    def __init__(self, name: str, python: Path, folder: Path, data: Path):
-        command = [python, "-m", "tests.benchmarks.peers.engine", name, folder, data]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(
-            command, cwd=PROJECT, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def __call__(self, do: str, **arguments) -> dict:
-        """Return the answer to a command; raises EngineFailed."""
-        try:
-            self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
-            self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline() or '{"error": "its process has ended"}')
-        except BrokenPipeError:
-            answer = {"error": "its process has ended"}
-        if "error" in answer:
-            raise EngineFailed(f"{do}: {answer['error']}")
-        return answer
-
-    def close(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
-        try:
-            self._process.wait(60)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+    @property
+    def is_in_step(self) -> bool:
+        """Whether a change of a row is on disk, and found, as soon as it is made."""
+        return self.keeps.startswith("on disk") and "out of step" not in self.keeps
 
 
 def measure(
@@ -85,11 +56,8 @@ def measure(
     with ExitStack() as stack:
         opened = {}
         for name, python in pythons.items():
-            folder = place / name.replace(" ", "-")
-            folder.mkdir()
-            stack.callback(shutil.rmtree, folder, ignore_errors=True)
             with _noting_errors(figures[name]):
-                opened[name] = _built(stack, figures[name], python, folder, collection, tenants)
+                opened[name] = _built(stack, figures[name], python, place, collection, tenants)
         _ask_in_turns(collection, opened, figures, rounds)
         for name, engine in opened.items():
             if not figures[name].error:
@@ -105,16 +73,21 @@ def _noting_errors(figures: Figures) -> Iterator[None]:
         yield
     except EngineFailed as error:
         figures.error = str(error)
-        print(f"  {figures.name} is left out: {error}", flush=True)
+        print(f"  {figures.name}: {error}", flush=True)
 
 
 def _built(
-    stack: ExitStack, figures: Figures, python: Path, folder: Path, collection: Collection, tenants: int
+    stack: ExitStack, figures: Figures, python: Path, place: Path, collection: Collection, tenants: int
 ) -> Engine:
     """Return the engine with its rows, asked once while they were cold."""
+    if machine.lacks_disk(place, collection.texts, collection.dimensions):
+        raise EngineFailed("the disk has no room for it")
+    folder = place / figures.name.replace(" ", "-")
+    folder.mkdir()
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
 
     def start() -> Engine:
-        engine = Engine(figures.name, python, folder, collection.folder)
+        engine = Engine(figures.name, python, folder, collection.folder, place / f"{folder.name}.log")
         stack.callback(engine.close)
         return engine
 
@@ -124,51 +97,62 @@ def _built(
     figures.build = engine("build", count=collection.texts)["seconds"]
     if about["opens"]:
         engine("crowd", tenants=tenants)
+        engine, figures.cold = _reopened(engine, start, folder)
         figures.disk = engine("weigh")["disk_bytes"]
-        engine("chill")
+    if machine.lacks_memory():
         engine.close()
+        raise EngineFailed("with it, the machine's memory runs short")
+    return engine
+
+
+def _reopened(engine: Engine, start: Callable[[], Engine], folder: Path) -> tuple[Engine, float]:
+    """Return the engine in another process, and the seconds that it took there to open and to answer, from disk."""
+    took = []
+    for _ in range(COLD_STARTS):
+        engine.close()
+        machine.chill(folder)
         engine = start()
         engine("load")
-        opening = engine("open")["seconds"]
-        figures.cold = opening + engine("ask", question=0)["seconds"]
-        figures.disk = engine("weigh")["disk_bytes"]
-    return engine
+        took.append(engine("open")["seconds"] + engine("ask", question=0)["seconds"])
+    return engine, min(took)
 
 
 def _ask_in_turns(collection: Collection, opened: dict[str, Engine], figures: dict[str, Figures], rounds: int) -> None:
     """Ask all questions of all engines so often, in turns: what slows the machine down hits them all."""
-    seconds = {name: np.full((rounds, collection.questions), np.inf) for name in opened}
-    found = {name: [[] for _ in range(collection.questions)] for name in opened}
+    took = {name: np.full((rounds, collection.questions), np.inf) for name in opened}
+    spent = dict.fromkeys(opened, 0.0)
     for turn in range(-WARM, rounds * collection.questions):
         repeat, question = divmod(max(turn, 0), collection.questions)
         for name, engine in opened.items():
-            if figures[name].error:
+            if figures[name].error or (turn > 0 and spent[name] > ASK_SECONDS):
                 continue
             with _noting_errors(figures[name]):
                 answer = engine("ask", question=question)
+                spent[name] += answer["seconds"]
                 if turn >= 0:
-                    seconds[name][repeat, question] = answer["seconds"]
-                    found[name][question] = answer["found"]
+                    took[name][repeat, question] = answer["seconds"]
+                    figures[name].found[question] = answer["found"]
     for name, engine in opened.items():
         if not figures[name].error:
-            best = seconds[name].min(axis=0)  # a question's quickest time: others work on the machine, too
+            best = took[name].min(axis=0)  # a question's quickest time: others work on the machine, too
+            best = best[np.isfinite(best)]
             figures[name].warm, figures[name].slow = float(np.median(best)), float(np.quantile(best, 0.95))
-            figures[name].found = found[name]
             figures[name].memory = engine("weigh")["memory_bytes"]
 
 
 def _change(engine: Engine, figures: Figures, collection: Collection) -> None:
     inserted = engine("insert", first=collection.texts, count=INSERTED)
-    updated = engine("update", count=UPDATED, seconds=UPDATE_SECONDS)
     figures.insert = inserted["seconds"] / INSERTED
+    updated = engine("update", count=UPDATED, seconds=UPDATE_SECONDS)
     figures.update = updated["seconds"] / updated["count"]
+    figures.fresh = engine("trace", count=min(TRACED, updated["count"]))["fresh"]
 
 
 def _compare(collection: Collection, figures: list[Figures]) -> None:
-    """Note how many of the first ten are the nearest (vectors), or those of our own leg (words, and both)."""
-    ours = {each.leg: each.found for each in figures if each.name.startswith("sitewise") and each.found}
-    ours["vector"] = collection.nearest(TOP)
+    """Note how many of an engine's first ten are the exact first ten of its leg, or of either leg if it has both."""
+    nearest, best = collection.nearest(TOP), collection.best_by_words(TOP)
+    right = {"vector": nearest, "keyword": best, "hybrid": [[*a, *b] for a, b in zip(nearest, best, strict=True)]}
     for each in figures:
-        if each.found and each.leg in ours:
-            pairs = zip(each.found, ours[each.leg], strict=True)
-            each.agrees = float(np.mean([len({*some} & {*others}) for some, others in pairs])) / TOP
+        if each.found:
+            shares = [len({*found} & {*right[each.leg][question]}) / TOP for question, found in each.found.items()]
+            each.agrees = float(np.mean(shares))

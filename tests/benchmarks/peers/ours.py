@@ -17,6 +17,7 @@ django.setup()
 
 from models_app import index  # noqa: E402
 from models_app.index import IndexQuestion, SnippetText  # noqa: E402
+from models_app.index.statement import POSTINGS_BUDGET  # noqa: E402
 from models_app.models import MLModel, TrainingSnippet  # noqa: E402
 from models_app.terms import question_terms  # noqa: E402
 from tenants.store import Store, activated, create_store, tenant_atomic  # noqa: E402
@@ -28,11 +29,7 @@ class Sitewise:
     """One model in one store; snippet i + 1 is text i."""
 
     mode, leg, keeps = "", "", "on disk, in step with the rows"
-
-    @classmethod
-    def of(cls, name: str) -> type["Sitewise"]:
-        """Return the class of the engine with this name: `sitewise hybrid`."""
-        return next(each for each in cls.__subclasses__() if name == f"sitewise {each.mode}")
+    postings_budget = POSTINGS_BUDGET
 
     def __init__(self, folder: Path, dimensions: int):
         settings.STORES_DIR = folder
@@ -91,6 +88,9 @@ class Sitewise:
     def open(self) -> None:
         """The store is open."""
 
+    def close(self) -> None:
+        self._active.__exit__(None, None, None)
+
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         asked = IndexQuestion(
             model_id=self._model.pk,
@@ -99,6 +99,7 @@ class Sitewise:
             vector=None if self.mode == index.KEYWORD else vector,
             space=SPACE,
             limit=TOP,
+            postings_budget=self.postings_budget,
         )
         return [hit.id - 1 for hit in index.search(asked)]
 
@@ -119,3 +120,17 @@ class SitewiseHybrid(Sitewise):
     """Both legs in one statement."""
 
     mode, leg = index.HYBRID, "hybrid"
+
+
+class SitewiseAllPostings(SitewiseKeyword):
+    """Keyword retrieval that reads every posting of a question's terms: what the budget of postings costs."""
+
+    postings_budget = 10**12
+
+
+SITEWISE = {
+    "sitewise hybrid": SitewiseHybrid,
+    "sitewise semantic": SitewiseSemantic,
+    "sitewise keyword": SitewiseKeyword,
+    "sitewise all postings": SitewiseAllPostings,
+}

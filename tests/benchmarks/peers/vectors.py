@@ -121,6 +121,9 @@ class SqliteVec:
     def open(self) -> None:
         """It is open."""
 
+    def close(self) -> None:
+        self._database.close()
+
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         found = "SELECT rowid FROM bench WHERE vector MATCH ? AND k = ? ORDER BY distance"
         return [row[0] - 1 for row in self._database.execute(found, (vector.tobytes(), TOP))]
@@ -163,7 +166,7 @@ class Qdrant:
     leg = "vector"
     modules = ("qdrant_client",)
     keeps = "on disk, read into memory"
-    most_texts = 10_000  # it warns above 20,000: a server is meant then
+    most_texts = 20_000  # beyond, it warns itself: a server is meant then
 
     def __init__(self, folder: Path, dimensions: int):
         from qdrant_client import QdrantClient, models
@@ -184,6 +187,9 @@ class Qdrant:
 
     def open(self) -> None:
         """It is open."""
+
+    def close(self) -> None:
+        self._client.close()
 
     def ask(self, text: str, vector: np.ndarray) -> list[int]:
         found = self._client.query_points("bench", query=vector, limit=TOP, with_payload=False)

@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from chat.models import Lead, QuestionCount, Session, Turn
 from crawler.models import Import, Page, Upload
-from models_app.models import DroppedSection, MLModel, SnippetVersion, TrainingSnippet, Vectorising
+from models_app.models import DroppedSection, MLModel, PageText, SnippetVersion, TrainingSnippet, Vectorising
 from tenants.models import ApiKey, Invitation, Membership, Role, Tenant
 from tenants.store import TENANT_APPS, activated, tenant_atomic
 
@@ -69,6 +69,7 @@ def own_one_of_everything(tenant: Tenant) -> None:
         snippet = TrainingSnippet.objects.create(pk=OWNED_ID, model=model, **texts)
         SnippetVersion.objects.create(pk=OWNED_ID, snippet=snippet, cause="edited", **texts)
         address = f"https://acme.test/{SECRET_WORD}"
+        PageText.objects.create(pk=OWNED_ID, model=model, uri=address, text=zlib.compress(SECRET_WORD.encode()))
         DroppedSection.objects.create(pk=OWNED_ID, model=model, uri=address, source_hash="9", prompt=SECRET_WORD)
         Vectorising.objects.create(pk=OWNED_ID, model=model, state="done", message=SECRET_WORD)
         job = Import.objects.create(pk=OWNED_ID, model=model, state="done", address=SECRET_WORD, max_pages=1)

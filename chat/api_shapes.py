@@ -148,5 +148,8 @@ def _extra_fields(answered: Answered) -> dict:
         "sources": [asdict(source) for source in answered.sources],
         "answered_by": answered.answered_by,
         "unanswered": answered.is_unanswered,
+        "cut": answered.is_cut,
+        "unsupported": [flag.row for flag in answered.unsupported],
+        "offers_contact": answered.offers_contact,
         "session_id": answered.session_key or None,
     }

@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from chat.models import Session
+from models_app.jobs import send_task
 from models_app.models import MLModel
-from tenants.store import tenant_atomic
+from tenants.store import active_store, on_tenant_commit, tenant_atomic
+
+SUMMARY_TASK = "chat.compress_history"
+WAITING_FOR_SUMMARY = 2  # times Max session items: what is kept at most until a worker has summed up the oldest
+MOST_DOUBTED = 200
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,18 @@ class Memory:
 
     exchanges: tuple[Exchange, ...] = ()
     questionnaire_answers: tuple[Exchange, ...] = ()
+    summary: str = ""  # of what was said before the exchanges
+    doubted: frozenset[str] = frozenset()  # facts of its answers that the guard found in no source
+    is_ours: bool = False  # kept here: what a client sends as our answers may be anything
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a turn adds to its session."""
+
+    exchange: Exchange
+    doubted: Sequence[str] = ()  # facts of the answer that the guard found in no source
+    left_out: int = 0  # of the oldest exchanges, as many as did not fit the LLM's context window
 
 
 def recall(model: MLModel, key: str, now: datetime) -> Memory:
@@ -30,19 +47,44 @@ def recall(model: MLModel, key: str, now: datetime) -> Memory:
     session = Session.objects.filter(model=model, key=key).first()
     if session is None or _is_expired(session, model, now):
         return Memory()
-    return Memory(_exchanges(session.memory), _exchanges(session.questionnaire_answers))
+    return Memory(
+        exchanges_of_rows(session.memory),
+        exchanges_of_rows(session.questionnaire_answers),
+        session.summary if model.compresses_history else "",
+        frozenset(session.doubted),
+        is_ours=True,
+    )
 
 
-def remember(model: MLModel, key: str, exchange: Exchange, now: datetime) -> None:
-    """Add an exchange to the session, beginning it if need be; what Max session items leaves no room for is dropped."""
+def remember(model: MLModel, key: str, said: Said, now: datetime) -> None:
+    """Add an exchange to the session, beginning it if need be; what Max session items leaves no room for is dropped.
+
+    Where the model compresses the history it is kept a while longer, and a worker is told to sum it up.
+    """
     with tenant_atomic():
         session = Session.objects.filter(model=model, key=key).first() or Session(model=model, key=key)
         if session.pk and _is_expired(session, model, now):
             session.memory, session.questionnaire_answers = [], []
-        exchanges = latest_exchanges([*_exchanges(session.memory), exchange], model.max_session_items)
+            session.summary, session.doubted = "", []
+        exchanges = latest_exchanges([*exchanges_of_rows(session.memory), said.exchange], most_messages(model))
         session.memory = [[kept.question, kept.answer] for kept in exchanges]
+        session.doubted = [*session.doubted, *said.doubted][-MOST_DOUBTED:]
         session.last_used_at = now
         session.save()
+        overdue = len(exchanges) - len(latest_exchanges(exchanges, model.max_session_items))
+        if model.compresses_history and (overdue or said.left_out):
+            _ask_for_summary(session, min(max(overdue, said.left_out), len(exchanges)))
+
+
+def most_messages(model: MLModel) -> int:
+    """Return how many messages a session keeps: with compression twice as many, until they are summed up."""
+    return model.max_session_items * (WAITING_FOR_SUMMARY if model.compresses_history else 1)
+
+
+def _ask_for_summary(session: Session, at_least: int) -> None:
+    """Wake a worker once the session is committed. Without one the window slides, as it does without compression."""
+    tenant_id, pk = active_store().tenant_id, session.pk
+    on_tenant_commit(lambda: send_task(SUMMARY_TASK, tenant_id, pk, at_least))
 
 
 def keep_questionnaire(model: MLModel, key: str, answers: Sequence[Exchange], now: datetime) -> None:
@@ -50,7 +92,7 @@ def keep_questionnaire(model: MLModel, key: str, answers: Sequence[Exchange], no
     with tenant_atomic():
         session = Session.objects.filter(model=model, key=key).first() or Session(model=model, key=key)
         if session.pk and _is_expired(session, model, now):
-            session.memory = []
+            session.memory, session.summary, session.doubted = [], "", []
         session.questionnaire_answers = [[kept.question, kept.answer] for kept in answers]
         session.last_used_at = now
         session.save()
@@ -71,5 +113,5 @@ def _is_expired(session: Session, model: MLModel, now: datetime) -> bool:
     return now - session.last_used_at > timedelta(seconds=model.session_timeout_seconds)
 
 
-def _exchanges(pairs: list) -> tuple[Exchange, ...]:
+def exchanges_of_rows(pairs: list) -> tuple[Exchange, ...]:
     return tuple(Exchange(question, answer) for question, answer in pairs)

@@ -1,6 +1,7 @@
 """One turn from its question to its last word: what may be asked, what it cost, and what of it is logged."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -9,14 +10,17 @@ from uuid import UUID, uuid4
 from django.db.models import F, Sum
 
 from chat.context import Context, PackedHit, Source
+from chat.guard import Flag, note_of
 from chat.models import QuestionCount, Turn
-from chat.sessions import Exchange, Memory, recall, remember
+from chat.sessions import Exchange, Memory, Said, recall, remember
 from models_app.llm import Ending
-from models_app.models import MLModel
+from models_app.models import Guard, MLModel
 from models_app.tokens import count_tokens
 from tenants.store import tenant_atomic
 
 MILLION = Decimal(1_000_000)
+ANSWERED = (Turn.Outcome.STOP, Turn.Outcome.LENGTH, Turn.Outcome.CUT)
+CUT_NOTE = "\n\n*The answer breaks off here: the connection to the language model was lost. Please ask once more.*"
 DEGRADED_LENGTH = Turn._meta.get_field("degraded").max_length
 
 
@@ -25,8 +29,11 @@ FIELDS_AT_THE_END = (
     "answered_by",
     "outcome",
     "error",
+    "llm",
     "is_unanswered",
     "degraded",
+    "searched_for",
+    "guard_flags",
     "retrieval",
     "hits",
     "context_tokens",
@@ -67,6 +74,9 @@ class Asked:
     temperature: float | None = None
     visitor: str = ""  # tenants.visitors.visitor_hash
     turn_id: UUID = field(default_factory=uuid4)  # what the client will know the answer by
+    is_buffered: bool = (
+        False  # nobody sees a piece before the whole: then a second answer may take the first one's place
+    )
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,9 @@ class Answered:
     completion_tokens: int
     session_key: str
     passages: tuple[PackedHit, ...] = ()  # what it may stand on, as the context held it
+    unsupported: tuple[Flag, ...] = ()  # facts that stand in no source
+    offers_contact: bool = False  # nothing was found, and the model takes e-mail addresses
+    is_cut: bool = False  # the LLM broke off
 
 
 class OpenTurn:
@@ -96,6 +109,10 @@ class OpenTurn:
         self._began = time.monotonic()
         self._log = Turn(outcome=Turn.Outcome.DISCONNECTED)
         self._pieces: list[str] = []
+        self._missed: list[str] = []
+        self._left_out = 0
+        self._answer = ""  # as far as it is the LLM's or the site's
+        self.note = ""  # of our own, below it
 
     @property
     def text(self) -> str:
@@ -105,12 +122,26 @@ class OpenTurn:
         """Note what the answer may stand on."""
         self.context = context
         self._log.retrieval, self._log.context_tokens = context.mode, context.tokens
-        self._log.degraded = context.degraded[:DEGRADED_LENGTH]
+        self._log.searched_for = context.query if context.query != self.asked.question else ""
+        self.misses(context.degraded)
         self._log.is_unanswered = not context.text
         self._log.hits = [_logged(packed) for packed in context.packed if packed.is_used]
 
-    def is_answered_by(self, whom: Turn.AnsweredBy) -> None:
-        self._log.answered_by = whom
+    def is_answered_by(self, whom: Turn.AnsweredBy, llm: str = "") -> None:
+        self._log.answered_by, self._log.llm = whom, llm
+
+    def misses(self, what: str) -> None:
+        """Note in a sentence what was away, or what took its place; nothing for an empty one."""
+        self._missed += [what] if what else []
+        self._log.degraded = " ".join(self._missed)[:DEGRADED_LENGTH]
+
+    def leaves_out(self, exchanges: int) -> None:
+        """Note how many of the oldest exchanges did not fit the LLM's context window."""
+        self._left_out = exchanges
+
+    def start_over(self) -> None:
+        """Forget the pieces, which nobody has seen."""
+        self._pieces = []
 
     def is_left_unanswered(self) -> None:
         """Note that nothing of what was found answers the question."""
@@ -120,31 +151,51 @@ class OpenTurn:
         """Note a piece that was sent to the client."""
         self._pieces.append(text)
 
-    def finish(self, ending: Ending, prompt_tokens: int, sources: tuple[Source, ...], llm: str = "") -> Answered:
+    def finish(
+        self, ending: Ending, prompt_tokens: int, sources: tuple[Source, ...], flags: Sequence[Flag] = ()
+    ) -> Answered:
         """Note that the answer is whole; tokens the server did not count are counted here, as this LLM would."""
-        log, asked = self._log, self.asked
-        self._pieces = [ending.text]
+        log = self._log
+        self._pieces, self._answer = [ending.text], ending.text
         log.outcome = Turn.Outcome.LENGTH if ending.finish_reason == "length" else Turn.Outcome.STOP
         log.prompt_tokens = prompt_tokens if ending.prompt_tokens is None else ending.prompt_tokens
         log.completion_tokens = ending.completion_tokens
         if log.completion_tokens is None:
-            log.completion_tokens = count_tokens(ending.text, llm)
+            log.completion_tokens = count_tokens(ending.text, log.llm)
         if log.answered_by == Turn.AnsweredBy.LLM:
-            log.cost = _cost(asked.model, log)
+            log.cost = _cost(self.asked.model, log)
         if ending.finish_reason == "content_filter":
             log.error = "content filter: the provider ended the answer."
+        if flags and self.asked.model.guard != Guard.FLAG:
+            self.note = note_of(flags)
+        return self._answered(ending.finish_reason, sources, flags)
+
+    def break_off(self, error: str, sources: tuple[Source, ...], flags: Sequence[Flag]) -> Answered:
+        """Note that the LLM broke off after the visitor had seen something of its answer, which stands as it is."""
+        log = self._log
+        self._answer, self.note = self.text, CUT_NOTE
+        log.outcome, log.error = Turn.Outcome.CUT, error
+        log.completion_tokens = count_tokens(self.text, log.llm)
+        return self._answered("length", sources, flags)
+
+    def _answered(self, finish_reason: str, sources: tuple[Source, ...], flags: Sequence[Flag]) -> Answered:
+        log, asked = self._log, self.asked
+        log.guard_flags = [flag.row for flag in flags]
         return Answered(
-            text=ending.text,
+            text=f"{self._answer}{self.note}",
             answered_by=log.answered_by,
-            finish_reason=ending.finish_reason,
+            finish_reason=finish_reason,
             sources=sources,
             is_unanswered=log.is_unanswered,
-            degraded=self.context.degraded,
+            degraded=log.degraded,
             context_tokens=self.context.tokens,
             prompt_tokens=log.prompt_tokens,
             completion_tokens=log.completion_tokens,
             session_key=asked.session_key,
             passages=tuple(packed for packed in self.context.packed if packed.is_used),
+            unsupported=tuple(flags),
+            offers_contact=log.is_unanswered and asked.model.takes_emails,
+            is_cut=log.outcome == Turn.Outcome.CUT,
         )
 
     def fail(self, error: str) -> None:
@@ -156,13 +207,14 @@ class OpenTurn:
         log, asked = self._log, self.asked
         log.answer, log.seconds = self.text, round(time.monotonic() - self._began, 3)
         if not log.answer:
-            log.answered_by = Turn.AnsweredBy.NOBODY
-        is_whole = log.outcome in (Turn.Outcome.STOP, Turn.Outcome.LENGTH)
+            log.answered_by, log.llm = Turn.AnsweredBy.NOBODY, ""
         with tenant_atomic():
             if self._row_id is not None:
                 Turn.objects.filter(pk=self._row_id).update(**{name: getattr(log, name) for name in FIELDS_AT_THE_END})
-            if asked.session_key and is_whole:
-                remember(asked.model, asked.session_key, Exchange(asked.question, log.answer), now)
+            if asked.session_key and log.outcome in ANSWERED:
+                doubted = [flag["text"] for flag in log.guard_flags]
+                said = Said(Exchange(asked.question, self._answer), doubted, self._left_out)
+                remember(asked.model, asked.session_key, said, now)
 
 
 def open_turn(asked: Asked, now: datetime) -> OpenTurn:
@@ -207,7 +259,8 @@ def _count(asked: Asked, month: date) -> None:
 
 
 def _cost(model: MLModel, turn: Turn) -> Decimal | None:
-    if model.input_price is None or model.output_price is None:
+    is_priced = not model.llm or turn.llm == model.llm  # the prices are those of the model's own LLM
+    if model.input_price is None or model.output_price is None or not is_priced:
         return None
     return (turn.prompt_tokens * model.input_price + turn.completion_tokens * model.output_price) / MILLION
 

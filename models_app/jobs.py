@@ -208,10 +208,15 @@ def perform_taken(job: Job, work: Work) -> None:
 
 def send_message(job_class: type[Job], tenant_id: int, pk: int) -> None:
     """Tell the workers of a job. A message may be lost without harm: workers look for open jobs themselves."""
+    send_task(job_class.task_name, tenant_id, pk)
+
+
+def send_task(name: str, *arguments: int) -> None:
+    """Tell the workers of a task; nothing may depend on its being done."""
     try:
-        current_app.send_task(job_class.task_name, (tenant_id, pk), expires=MESSAGE_SECONDS)
+        current_app.send_task(name, arguments, expires=MESSAGE_SECONDS)
     except Exception as error:  # whatever a broker raises: what was committed stands, and is found without a message
-        logger.warning("The broker is away (%s); job %s waits for a worker that looks for it.", error, pk)
+        logger.warning("The broker is away (%s); %s%s waits for a worker that looks for it.", error, name, arguments)
 
 
 def _cause(error: Exception, lease: Lease) -> Exception:

@@ -46,7 +46,7 @@ def draw(kept: dict[str, list[dict]]) -> str:
         parts += _panel(heading, rows, sizes, axis, top)
         top += 36 + ROW * len(rows)
     width, height = PLOT_END + COLUMN * len(sizes) + 24, top + 14
-    parts += [f'<text class="note" text-anchor="middle" x="{axis.at(tick):.1f}" y="{top}">{tick:g} ms</text>'
+    parts += [f'<text class="note" text-anchor="middle" x="{axis.at(tick):.1f}" y="{top}">{tick:,g} ms</text>'
               for tick in axis.ticks]  # fmt: skip
     note = NOTE.format(dimensions=f"{dimensions:,}")
     return (
@@ -121,7 +121,8 @@ def _row(row: dict, sizes: list[int], axis: _Axis, middle: int) -> list[str]:
 
 def _legend(sizes: list[int]) -> list[str]:
     """Return what the dots mean, and the heads of the columns."""
-    lines, kinds = [], (("ours", "Sitewise"), ("step", "in step with its rows, on disk"), ("loose", "other"))
+    lines = []
+    kinds = (("ours", "Sitewise"), ("step", "in step with its rows, on disk"), ("loose", "in memory, or out of step"))
     for (kind, text), x in zip(kinds, (18, 106, 318), strict=True):
         lines.append(f'<circle class="{kind}" cx="{x}" cy="70" r="4.5"/>')
         lines.append(f'<text class="note" x="{x + 11}" y="74">{text}</text>')
@@ -138,7 +139,7 @@ def _is_in_step(row: dict) -> bool:
 
 
 def _shown_time(milliseconds: float) -> str:
-    return f"{milliseconds:.2f}" if milliseconds < 10 else f"{milliseconds:,.0f}"
+    return f"{milliseconds:,.{max(0, 2 - floor(log10(max(1.0, milliseconds))))}f}"
 
 
 def _described(times: dict[int, dict[str, dict]], sizes: list[int]) -> str:

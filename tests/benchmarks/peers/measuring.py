@@ -34,6 +34,7 @@ class Figures:
     cold: float | None = None
     warm: float | None = None
     slow: float | None = None
+    busy: float | None = None  # of the processor, for a question: what else the machine does counts less
     insert: float | None = None
     update: float | None = None
     disk: int | None = None
@@ -119,7 +120,7 @@ def _reopened(engine: Engine, start: Callable[[], Engine], folder: Path) -> tupl
 
 def _ask_in_turns(collection: Collection, opened: dict[str, Engine], figures: dict[str, Figures], rounds: int) -> None:
     """Ask all questions of all engines so often, in turns: what slows the machine down hits them all."""
-    took = {name: np.full((rounds, collection.questions), np.inf) for name in opened}
+    took = {name: np.full((2, rounds, collection.questions), np.inf) for name in opened}
     spent = dict.fromkeys(opened, 0.0)
     for turn in range(-WARM, rounds * collection.questions):
         repeat, question = divmod(max(turn, 0), collection.questions)
@@ -130,13 +131,14 @@ def _ask_in_turns(collection: Collection, opened: dict[str, Engine], figures: di
                 answer = engine("ask", question=question)
                 spent[name] += answer["seconds"]
                 if turn >= 0:
-                    took[name][repeat, question] = answer["seconds"]
+                    took[name][:, repeat, question] = answer["seconds"], answer["busy"]
                     figures[name].found[question] = answer["found"]
     for name, engine in opened.items():
         if not figures[name].error:
-            best = took[name].min(axis=0)  # a question's quickest time: others work on the machine, too
-            best = best[np.isfinite(best)]
+            best, busy = took[name].min(axis=1)  # a question's quickest time: others work on the machine, too
+            best, busy = best[np.isfinite(best)], busy[np.isfinite(busy)]
             figures[name].warm, figures[name].slow = float(np.median(best)), float(np.quantile(best, 0.95))
+            figures[name].busy = float(np.median(busy))
             figures[name].memory = engine("weigh")["memory_bytes"]
 
 

@@ -9,6 +9,7 @@ COLUMNS = (
     ("cold ms", "cold", 1e3),
     ("p50 ms", "warm", 1e3),
     ("p95 ms", "slow", 1e3),
+    ("cpu ms", "busy", 1e3),
     ("insert ms", "insert", 1e3),
     ("update ms", "update", 1e3),
     ("disk MB", "disk", 1e-6),
@@ -35,30 +36,36 @@ def ratios(figures: list[Figures]) -> list[str]:
     """Return what ours take against what they are made of, and against the fastest others."""
     by_name = {each.name: each for each in figures if each.warm}
     hybrid, semantic, keyword = (by_name.get(f"sitewise {leg}") for leg in ("hybrid", "semantic", "keyword"))
-    lines = []
-    if hybrid and semantic and keyword:
-        lines.append(f"our hybrid takes {hybrid.warm / (semantic.warm + keyword.warm):.2f} times its two legs")
     peers = [each for each in by_name.values() if each.leg == "hybrid" and each is not hybrid]
-    fastest = {
-        "the fastest peer with both legs": peers,
-        "the fastest that keeps both in step with the rows on disk": [each for each in peers if each.is_in_step],
-    }
-    for what, group in fastest.items():
-        if hybrid and group:
-            least = min(group, key=lambda each: each.warm)
-            lines.append(f"our hybrid takes {hybrid.warm / least.warm:.2f} times {least.name}'s, {what}")
-    if semantic and "numpy" in by_name:
-        lines.append(f"our semantic leg takes {semantic.warm / by_name['numpy'].warm:.2f} times a matrix in memory")
-    if keyword and "tantivy" in by_name:
-        lines.append(f"our keyword leg takes {keyword.warm / by_name['tantivy'].warm:.1f} times tantivy's")
-    every = by_name.get("sitewise all postings")
-    if keyword and every:
-        same = [len({*found} & {*every.found.get(question, ())}) for question, found in keyword.found.items()]
-        lines.append(
-            f"without its budget of postings it takes {every.warm / keyword.warm:.1f} times as long; "
-            f"{sum(same) / max(1, len(same)):.1f} of the first {TOP} are the same"
-        )
-    return lines
+    fastest = min(peers, key=lambda each: each.warm, default=None)
+    in_step = min((each for each in peers if each.is_in_step), key=lambda each: each.warm, default=None)
+    lines = [
+        _ratio("our hybrid", [hybrid], "its two legs", [semantic, keyword]),
+        _ratio("our hybrid", [hybrid], f"{fastest and fastest.name}, the fastest peer with both legs", [fastest]),
+        _ratio("our hybrid", [hybrid], f"{in_step and in_step.name}, the fastest in step with its rows", [in_step]),
+        _ratio("our semantic leg", [semantic], "a matrix in memory", [by_name.get("numpy")]),
+        _ratio("our keyword leg", [keyword], "tantivy", [by_name.get("tantivy")]),
+        _ratio("without its budget of postings it", [by_name.get("sitewise all postings")], "with it", [keyword]),
+    ]
+    return [line for line in [*lines, _budget(keyword, by_name.get("sitewise all postings"))] if line]
+
+
+def _ratio(what: str, ours: list[Figures | None], others_name: str, others: list[Figures | None]) -> str:
+    """Return a sentence on the times of some engines together against those of others; empty if one is missing."""
+    if not all([*ours, *others]):
+        return ""
+    warm, busy = (
+        sum(getattr(each, figure) for each in ours) / sum(getattr(each, figure) for each in others)
+        for figure in ("warm", "busy")
+    )
+    return f"{what} takes {warm:.2f} times as long as {others_name} ({busy:.2f} by processor time)"
+
+
+def _budget(keyword: Figures | None, every: Figures | None) -> str:
+    if not keyword or not every:
+        return ""
+    same = [len({*found} & {*every.found.get(question, ())}) for question, found in keyword.found.items()]
+    return f"of the first {TOP} under the budget, {sum(same) / max(1, len(same)):.1f} are those without it"
 
 
 def _line(each: Figures, ours: Figures | None) -> str:

@@ -44,7 +44,7 @@ def test_each_leg_finds_what_it_should_and_what_was_just_changed(figures):
 def test_the_table_tells_each_peer_as_a_ratio(figures):
     lines = table(200, 16, list(figures.values())).splitlines()
     assert any(re.match(r"numpy .* \d+\.\d\dx  in memory", line) for line in lines)
-    assert any(re.match(r"our hybrid takes \d+\.\d\d times its two legs", line) for line in lines)
+    assert any(re.match(r"our hybrid takes \d+\.\d\d times as long as its two legs", line) for line in lines)
 
 
 def test_an_engine_that_fails_is_named_with_the_reason_and_the_others_are_measured(tmp_path):

@@ -18,8 +18,9 @@ PAGE_SIZE = 30
 FILTERS = {
     "": ("All questions", Q()),
     "unanswered": ("Nothing found", Q(is_unanswered=True)),
-    "failed": ("Failed or left", Q(outcome__in=[Turn.Outcome.ERROR, Turn.Outcome.DISCONNECTED])),
+    "failed": ("Failed or left", Q(outcome__in=[Turn.Outcome.ERROR, Turn.Outcome.CUT, Turn.Outcome.DISCONNECTED])),
     "degraded": ("Something was away", ~Q(degraded="")),
+    "flagged": ("Flagged by the guard", ~Q(guard_flags=[])),
     "unreviewed": ("Not reviewed", Q(is_reviewed=False)),
 }
 

@@ -18,11 +18,13 @@ from tenants.store import tenant_atomic
 SECTIONS = {
     "General": ["name", "slug"],
     "Retrieval": ["retrieval", "threshold", "max_context_tokens", "embedding_model"],
-    "Answers": ["system_instruction", "llm", "temperature", "max_tokens", "context_window"],
+    "Answers": ["system_instruction", "llm", "fallback_llms", "temperature", "max_tokens", "context_window", "guard"],
     "Conversation": [
         "max_request_tokens",
         "max_session_items",
         "session_timeout_seconds",
+        "rewrites_follow_ups",
+        "compresses_history",
         "greeting",
         "conversation_starters",
         "questionnaire",
@@ -39,7 +41,7 @@ SECTIONS = {
     ],
 }
 OWNERS_FIELDS = SECTIONS["Provider"]
-PROVIDERS_NAMES = ("llm", "splitter_llm", "embedding_model")
+PROVIDERS_NAMES = ("llm", "fallback_llms", "splitter_llm", "embedding_model")
 NEEDS_A_PROVIDER = "A name needs your own provider: set its base URL below, or leave this empty for the installation's."
 
 # A setting that nothing reads yet must not look as if it worked.
@@ -61,12 +63,22 @@ MEANINGS = {
     "system_instruction": "Who the chatbot is and how it should answer. Sent first with each question.",
     "llm": "The chat model's name at your own provider, such as gpt-4o-mini; it needs the provider's base URL below. "
     "Empty: the installation's; where there is none, the best passages are quoted instead.",
+    "fallback_llms": "Names of further LLMs at the same provider, one a line. Where the chat LLM is away, over its "
+    "budget or silent for too long they are asked in turn, then the installation's; then the best passages are quoted.",
+    "guard": "Each number, price, date, phone, e-mail and URL of an answer is looked up in the snippets it was given "
+    "and in what you and the visitor have said. One that stands nowhere is flagged in History. It may also be named "
+    "below the answer; or the LLM is asked once more without it, where nothing is shown before the whole. A streamed "
+    "answer is only marked then. A total that the LLM computed is flagged, too.",
     "temperature": "0 to 2: how freely the LLM words its answers. 0 is the most literal.",
     "max_tokens": "The longest answer.",
     "context_window": "The most tokens the LLM holds, question and answer together. Empty: by its name, else 8,192.",
     "max_request_tokens": "The longest question. A longer one is refused with a message that names both numbers.",
     "max_session_items": "Conversation messages kept before the oldest are left out.",
     "session_timeout_seconds": "Seconds of silence after which a conversation is forgotten.",
+    "rewrites_follow_ups": "The splitter LLM words each follow-up anew so that it can be searched by itself, within 3 "
+    "seconds. Off, or when it does not answer: the earlier questions are searched with.",
+    "compresses_history": "The splitter LLM sums up what Max session items has no room for, and the chat LLM is told "
+    "the summary instead. Off: it is forgotten.",
     "greeting": f"What the widget says first. {FOR_THE_WIDGET}",
     "conversation_starters": f"Questions a visitor can press instead of typing, one a line. {FOR_THE_WIDGET}",
     "questionnaire": f"Questions a visitor is asked before the chat, one a line; the answers go to the LLM. "
@@ -95,6 +107,10 @@ MEANINGS = {
 LABELS = {
     "llm": "Chat LLM",
     "splitter_llm": "Splitter LLM",
+    "fallback_llms": "Further LLMs",
+    "guard": "Facts that stand in no source",
+    "rewrites_follow_ups": "Reword follow-ups",
+    "compresses_history": "Sum up long conversations",
     "provider_base_url": "Provider base URL",
     "provider_key": "Provider key",
     "forgets_provider_key": "Forget the stored key",
@@ -144,6 +160,8 @@ class BehaviourForm(forms.ModelForm):
         ]
         widgets = {
             "system_instruction": forms.Textarea(attrs={"rows": 5}),
+            "fallback_llms": forms.Textarea(attrs={"rows": 2}),
+            "guard": forms.RadioSelect,
             "conversation_starters": forms.Textarea(attrs={"rows": 3}),
             "questionnaire": forms.Textarea(attrs={"rows": 3}),
             "website": forms.TextInput(attrs={"inputmode": "url"}),

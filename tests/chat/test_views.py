@@ -122,12 +122,38 @@ def test_a_used_up_month_is_told_in_place_of_the_answer(shop, ann_browser):
     assert "1 questions it may answer in a month" in page
 
 
-def test_an_llm_that_is_away_is_told_in_place_of_the_answer(shop, ann_browser):
+def test_an_llm_that_is_away_is_told_above_what_answers_instead(shop, ann_browser):
     shop.provider_base_url, shop.llm = "http://127.0.0.1:9/v1", "small"
     shop.save()
     page = ann_browser.post(address("test_answer"), {"question": "repair"}, headers=HTMX).content.decode()
-    assert "There is no answer:" in page
-    assert Turn.objects.get().outcome == "error"
+    assert "small: The LLM cannot be reached. The best passages were quoted instead." in page
+    assert (Turn.objects.get().outcome, Turn.objects.get().answered_by) == ("stop", "extract")
+
+
+def test_facts_that_stand_in_no_source_are_shown_and_found_in_history(support, ann_browser):
+    flags = [{"kind": "price", "text": "45 <€>"}, {"kind": "date", "text": "7 May"}]
+    flagged = log(support, "flagged", guard_flags=flags)
+    log(support, "all-well", llm="big", searched_for="all-well\nWhen?")
+    page = ann_browser.get(address("turn_table"), {"show": "flagged"}, headers=HTMX).content.decode()
+    assert "flagged</a>" in page
+    assert "2 facts in no source" in page
+    assert "all-well" not in page
+    page = ann_browser.get(address("turn", flagged.pk)).content.decode()
+    assert "<mark>45 &lt;€&gt;</mark> (price), <mark>7 May</mark> (date)" in page
+
+
+def test_a_turn_names_its_llm_and_what_it_was_searched_with(support, ann_browser):
+    turn = log(support, "and then?", llm="big", answered_by="llm", searched_for="and then?\nWhen do you open?")
+    page = ann_browser.get(address("turn", turn.pk)).content.decode()
+    assert "LLM big" in page
+    assert "and then?<br>When do you open?" in page
+
+
+def test_an_answer_that_broke_off_is_among_those_that_failed(support, ann_browser):
+    log(support, "cut-off", outcome="cut", error="big: timeout: The LLM did not answer in time.")
+    page = ann_browser.get(address("turn_table"), {"show": "failed"}, headers=HTMX).content.decode()
+    assert "cut-off" in page
+    assert "Broken off by the LLM" in page
 
 
 def test_an_empty_history_says_how_to_ask(support, ann_browser):

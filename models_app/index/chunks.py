@@ -20,6 +20,10 @@ MERGED_AT_ONCE = 8
 ROUNDING = 1e-6  # float32: the cosine of equal vectors may fall this much short of 1
 UNIT_TOLERANCE = 1e-3
 
+# glibc gives blocks of a chunk's size back to the system as soon as they are free, and gets them cleared the next time:
+# two thirds of a scan of 1,000 vectors. A larger one that comes and goes teaches it to keep them (elsewhere: nothing).
+bytes(8 * CHUNK_BYTES)
+
 
 class VectorsRefused(ValueError):
     """These vectors cannot be stored or compared."""

@@ -64,7 +64,7 @@ MEANINGS = (
     (ProofMissing, {"status": 403, "code": "proof_of_work_required"}),
     (exceptions.MethodNotAllowed, {"status": 405, "code": "method_not_allowed"}),
     (exceptions.ParseError, {"status": 400}),
-    ((Http404, UnknownAddress), {"status": 404, "code": "unknown_url"}),
+    ((Http404, UnknownAddress, exceptions.NotFound), {"status": 404, "code": "unknown_url"}),
     (RequestDataTooBig, {"status": 413, "code": "request_too_large", "message": "The request is too large."}),
     (ModelNotFound, {"status": 404, "code": "model_not_found", "param": "model"}),
     (QuestionTooLong, {"status": 400, "code": "context_length_exceeded", "param": "messages"}),

@@ -50,6 +50,13 @@ class ContentField(serializers.Field):
         return storable("\n".join(part["text"] for part in sent))
 
 
+class TextField(serializers.CharField):
+    """A visitor's text: what no database can hold is replaced, not refused."""
+
+    def to_internal_value(self, sent) -> str:
+        return super().to_internal_value(storable(sent) if isinstance(sent, str) else sent)
+
+
 class SwitchField(serializers.Field):
     """True or false, and nothing that might pass for it."""
 
@@ -98,15 +105,20 @@ class ChatRequestSerializer(serializers.Serializer):
 
 def read_chat_request(request: HttpRequest) -> ChatRequest:
     """Return the chat completion that the body asks for; raises ParseError, ValidationError, RequestDataTooBig."""
+    return _chat_request(read_body(request, ChatRequestSerializer))
+
+
+def read_body(request: HttpRequest, serializer_class: type[serializers.Serializer]) -> dict:
+    """Return the fields of a JSON object that was sent; raises ParseError, ValidationError, RequestDataTooBig."""
     try:
         body = json.loads(request.body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise ParseError("The body of the request is not valid JSON.") from None
     if not isinstance(body, dict):
         raise ParseError("The body of the request must be a JSON object.")
-    serializer = ChatRequestSerializer(data=body)
+    serializer = serializer_class(data=body)
     serializer.is_valid(raise_exception=True)
-    return _chat_request(serializer.validated_data)
+    return serializer.validated_data
 
 
 def _chat_request(fields: dict) -> ChatRequest:

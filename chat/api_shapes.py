@@ -58,13 +58,13 @@ class Completion:
         """Return the events that end the answer: the reason, and what it cost if that was asked for."""
         events = self._chunk({}, answered.finish_reason, _extra_fields(answered))
         if self.wants_usage:
-            events += _event({**self._head("chat.completion.chunk"), "choices": [], "usage": _usage(answered)})
+            events += event_line({**self._head("chat.completion.chunk"), "choices": [], "usage": _usage(answered)})
         return events
 
     def _chunk(self, delta: dict, finish_reason: str | None = None, extra_fields: dict | None = None) -> str:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         usage = {"usage": None} if self.wants_usage else {}
-        return _event({**self._head("chat.completion.chunk"), "choices": [choice], **usage, **(extra_fields or {})})
+        return event_line({**self._head("chat.completion.chunk"), "choices": [choice], **usage, **(extra_fields or {})})
 
     def _head(self, kind: str) -> dict:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
@@ -103,7 +103,7 @@ async def stream_parts(
                 elif isinstance(event, Answered):
                     yield completion.last(event)
     except Exception as error:
-        yield _event(api_error_of(error).body)
+        yield event_line(api_error_of(error).body)
         return
     yield DONE
 
@@ -130,7 +130,8 @@ async def with_heartbeat(events: AsyncIterator[Event], seconds: float) -> AsyncI
         await events.aclose()
 
 
-def _event(content: dict) -> str:
+def event_line(content: dict) -> str:
+    """Return the content as one server-sent event."""
     # One line of ASCII: whatever the text holds, no reader of lines can take a part of it for the event's end.
     return f"data: {json.dumps(content)}\n\n"
 

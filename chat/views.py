@@ -1,14 +1,14 @@
 """History as the owner sees it: what visitors asked, and what they were answered."""
 
 from django.core.paginator import Paginator
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import replace_url
 
-from chat.models import Turn
+from chat.models import Lead, Session, Turn
 from models_app.models import MLModel
 from models_app.overview import overview_of
 from tenants.dialogs import given
@@ -19,6 +19,8 @@ FILTERS = {
     "": ("All questions", Q()),
     "unanswered": ("Nothing found", Q(is_unanswered=True)),
     "failed": ("Failed or left", Q(outcome__in=[Turn.Outcome.ERROR, Turn.Outcome.CUT, Turn.Outcome.DISCONNECTED])),
+    "down": ("Thumb down", Q(rating=Turn.Rating.DOWN)),
+    "up": ("Thumb up", Q(rating=Turn.Rating.UP)),
     "degraded": ("Something was away", ~Q(degraded="")),
     "flagged": ("Flagged by the guard", ~Q(guard_flags=[])),
     "unreviewed": ("Not reviewed", Q(is_reviewed=False)),
@@ -53,6 +55,7 @@ def _table_context(request: HttpRequest, model: MLModel) -> dict:
         "filters": [(value, label) for value, (label, _) in FILTERS.items()],
         "page_obj": Paginator(turns, PAGE_SIZE).get_page(request.GET.get("page")),
         "is_narrowed": bool(words or chosen),
+        "lead_count": model.leads.count(),
     }
 
 
@@ -76,7 +79,39 @@ def conversation(request: HttpRequest, tenant_slug: str, model_slug: str, pk: in
     """The whole conversation that a question belongs to, oldest first."""
     row = _turn_or_404(model_slug, pk)
     context = {"turn": row, "model": row.model, "overview": overview_of(row.model), "tab": "history"}
-    return render(request, "pages/conversation.html", context | {"turns": _conversation_of(row).order_by("pk")})
+    context |= {"turns": _conversation_of(row).order_by("pk"), "session": _session_of(row), "leads": _leads_of(row)}
+    return render(request, "pages/conversation.html", context)
+
+
+@require_POST
+@editor_required
+def answers_erase(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Erase what the visitor of a conversation answered before the chat."""
+    row = _turn_or_404(model_slug, pk)
+    Session.objects.filter(model=row.model_id, key=row.session_key).update(questionnaire_answers=[])
+    context = {"turn": row, "model": row.model, "session": _session_of(row), "is_erased": True}
+    return render(request, "partials/visitor_answers.html", context)
+
+
+@require_GET
+def lead_list(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """The e-mails that visitors left, newest first, with what they had asked."""
+    context = _leads_context(request, get_object_or_404(MLModel, slug=model_slug))
+    return render(request, "pages/lead_list.html", context | {"overview": overview_of(context["model"])})
+
+
+@require_POST
+@editor_required
+def lead_erase(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int) -> HttpResponse:
+    """Erase an e-mail that a visitor left."""
+    lead = get_object_or_404(Lead.objects.select_related("model"), pk=pk, model__slug=model_slug)
+    lead.delete()
+    return render(request, "partials/lead_table.html", _leads_context(request, lead.model) | {"is_erased": True})
+
+
+def _leads_context(request: HttpRequest, model: MLModel) -> dict:
+    leads = Paginator(model.leads.select_related("turn"), PAGE_SIZE)
+    return {"model": model, "tab": "history", "page_obj": leads.get_page(request.GET.get("page"))}
 
 
 @require_POST
@@ -92,6 +127,16 @@ def turn_review(request: HttpRequest, tenant_slug: str, model_slug: str, pk: int
 
 def _turn_or_404(model_slug: str, pk: int) -> Turn:
     return get_object_or_404(Turn.objects.select_related("model"), pk=pk, model__slug=model_slug)
+
+
+def _session_of(row: Turn) -> Session | None:
+    return Session.objects.filter(model=row.model_id, key=row.session_key).first() if row.session_key else None
+
+
+def _leads_of(row: Turn) -> QuerySet[Lead]:
+    """Return the e-mails that were left in the turn's conversation."""
+    in_session = Q(session_key=row.session_key) if row.session_key else Q(turn=row)
+    return Lead.objects.filter(in_session, model=row.model_id)
 
 
 def _conversation_of(row: Turn):

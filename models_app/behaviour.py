@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from models_app.embedder import space_of
 from models_app.forms import read_website
 from models_app.models import LOCAL_EMBEDDING, MLModel
+from models_app.questionnaire import QuestionnaireRefused, refuse_bad_questionnaire
 from models_app.switching import keep_answering, settle
 from tenants.addresses import AddressRefused, provider_policy, refuse_url
 from tenants.models import Role
@@ -25,10 +26,8 @@ SECTIONS = {
         "session_timeout_seconds",
         "rewrites_follow_ups",
         "compresses_history",
-        "greeting",
-        "conversation_starters",
-        "questionnaire",
     ],
+    "Widget": ["greeting", "conversation_starters", "questionnaire", "takes_emails", "wants_proof_of_work"],
     "Import": ["website", "recrawl_days", "import_images", "insert_source_url", "splitter_llm"],
     "Provider": ["provider_base_url", "provider_key", "forgets_provider_key"],
     "Log and limits": [
@@ -44,8 +43,8 @@ OWNERS_FIELDS = SECTIONS["Provider"]
 PROVIDERS_NAMES = ("llm", "fallback_llms", "splitter_llm", "embedding_model")
 NEEDS_A_PROVIDER = "A name needs your own provider: set its base URL below, or leave this empty for the installation's."
 
-# A setting that nothing reads yet must not look as if it worked.
-FOR_THE_WIDGET = "Kept for the chat widget, which comes with a later version."
+MOST_STARTERS = 6
+LONGEST_STARTER = 150
 
 MEANINGS = {
     "name": "As your team sees it.",
@@ -79,10 +78,15 @@ MEANINGS = {
     "seconds. Off, or when it does not answer: the earlier questions are searched with.",
     "compresses_history": "The splitter LLM sums up what Max session items has no room for, and the chat LLM is told "
     "the summary instead. Off: it is forgotten.",
-    "greeting": f"What the widget says first. {FOR_THE_WIDGET}",
-    "conversation_starters": f"Questions a visitor can press instead of typing, one a line. {FOR_THE_WIDGET}",
-    "questionnaire": f"Questions a visitor is asked before the chat, one a line; the answers go to the LLM. "
-    f"{FOR_THE_WIDGET}",
+    "greeting": "What the widget says first. Empty: nothing.",
+    "conversation_starters": f"Questions a visitor can press instead of typing, one a line, at most {MOST_STARTERS}.",
+    "questionnaire": "What a visitor is asked before the chat, one question a line. Lines below it that begin with "
+    "“- ” are its choices; without any the visitor writes. Each may be skipped. The answers go to the LLM with every "
+    "question and stand in History, where they can be erased.",
+    "takes_emails": "Where no answer was found, or a visitor is not content, the widget asks for an e-mail address. "
+    "You find it in History, under E-mails.",
+    "wants_proof_of_work": "Each question through a public key costs the visitor's device about a second, and a "
+    "program that asks by the thousand dearly. The visitor has nothing to do; no other company is involved.",
     "website": "The address that Import starts from.",
     "recrawl_days": "Days after which the website is read again by itself. Nothing does so yet: it is kept for a "
     "later version, and until then you press Import.",
@@ -118,6 +122,8 @@ LABELS = {
     "recrawl_days": "Re-crawl every (days)",
     "import_images": "Import images",
     "insert_source_url": "Insert source URL",
+    "takes_emails": "Ask for an e-mail",
+    "wants_proof_of_work": "Ask for proof of work",
     "logs_questions": "Log questions",
     "input_price": "Price per million input tokens",
     "output_price": "Price per million output tokens",
@@ -163,7 +169,7 @@ class BehaviourForm(forms.ModelForm):
             "fallback_llms": forms.Textarea(attrs={"rows": 2}),
             "guard": forms.RadioSelect,
             "conversation_starters": forms.Textarea(attrs={"rows": 3}),
-            "questionnaire": forms.Textarea(attrs={"rows": 3}),
+            "questionnaire": forms.Textarea(attrs={"rows": 6}),
             "website": forms.TextInput(attrs={"inputmode": "url"}),
             "retrieval": forms.RadioSelect,
         }
@@ -196,6 +202,22 @@ class BehaviourForm(forms.ModelForm):
         if MLModel.objects.filter(slug=slug).exclude(pk=self.instance.pk).exists():
             raise ValidationError(f"There is a model “{slug}” already.")
         return slug
+
+    def clean_conversation_starters(self):
+        lines = [line.strip() for line in self.cleaned_data["conversation_starters"].splitlines() if line.strip()]
+        if len(lines) > MOST_STARTERS:
+            raise ValidationError(f"These are {len(lines)} questions; at most {MOST_STARTERS} are offered.")
+        if any(len(line) > LONGEST_STARTER for line in lines):
+            raise ValidationError(f"A question to press has at most {LONGEST_STARTER} characters.")
+        return "\n".join(lines)
+
+    def clean_questionnaire(self):
+        text = self.cleaned_data["questionnaire"]
+        try:
+            refuse_bad_questionnaire(text)
+        except QuestionnaireRefused as error:
+            raise ValidationError(str(error)) from error
+        return text
 
     def clean_website(self):
         return read_website(self.cleaned_data["website"])

@@ -14,6 +14,7 @@ urlpatterns = [
     path("new-model/", views.model_new, name="model_new"),
     path(f"{MODEL}status/", views.model_status, name="model_status"),
     path(f"{MODEL}behaviour/", views.behaviour, name="behaviour"),
+    path(f"{MODEL}behaviour/questionnaire/", views.questionnaire, name="questionnaire"),
     path(f"{MODEL}delete/", views.model_delete, name="model_delete"),
     path(MODEL, training_views.training_data, name="training_data"),
     path(f"{MODEL}snippets/", training_views.snippet_table, name="snippet_table"),

@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from models_app import snippets
@@ -14,6 +14,7 @@ from models_app.forms import DeleteModelForm, NewModelForm
 from models_app.key_limits import drop_from_keys, rename_in_keys
 from models_app.models import MLModel, TrainingSnippet
 from models_app.overview import overview_of, overviews
+from models_app.questionnaire import questions_of
 from tenants.dialogs import dialog, saved
 from tenants.permissions import editor_required, refused
 
@@ -75,8 +76,16 @@ def behaviour(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpRe
     form = BehaviourForm(request.role, request.POST or None, instance=get_object_or_404(MLModel, pk=model.pk))
     if request.method == "POST" and form.is_valid():
         return _behaviour_saved(request, model, form.save())
-    context = {"form": form, "model": model}
+    context = {"form": form, "model": model, "questions": questions_of(form["questionnaire"].value() or "")}
     return dialog(request, "partials/behaviour.html", context, _page_of(tenant_slug, model, {"dialog": "behaviour"}))
+
+
+@require_POST
+def questionnaire(request: HttpRequest, tenant_slug: str, model_slug: str) -> HttpResponse:
+    """What a visitor would be asked, by the lines that are being written."""
+    model = get_object_or_404(MLModel, slug=model_slug)
+    text = request.POST.get("questionnaire", "")
+    return render(request, "partials/questionnaire.html", {"model": model, "questions": questions_of(text)})
 
 
 def _behaviour_saved(request: HttpRequest, old: MLModel, new: MLModel) -> HttpResponse:

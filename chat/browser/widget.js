@@ -38,6 +38,7 @@
   };
   const language = chooseLanguage();
   const [OPEN_WORDS, ASK_WORDS, AWAY_WORDS] = FIRST_WORDS[language];
+  const TITLE = options.title || location.hostname || ASK_WORDS;
   const isRightToLeft = options.direction ? options.direction === "rtl" : ["ar", "he"].includes(language);
   const isOnTheLeft = options.position ? options.position === "left" : isRightToLeft;
 
@@ -89,6 +90,7 @@ dialog.panel:not([open]) { display: none; }
 [dir=rtl] .asked { border-radius: 16px 16px 16px 4px; }
 .words { display: grid; grid-template-columns: minmax(0, 1fr); gap: 10px; }
 .words.plain { white-space: pre-wrap; }
+.words:empty { display: none; }
 .words :is(h1, h2, h3, h4, h5, h6) { font-weight: 650; font-size: 1.05em; }
 .words strong { font-weight: 650; }
 .words em { font-style: italic; }
@@ -142,7 +144,8 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
 .note { color: var(--soft); font-size: 13.5px; }
 .wrong { color: var(--bad); font-size: 14px; }
 .quiet { display: grid; gap: 14px; justify-items: center; margin: auto; padding: 32px 20px; text-align: center; color: var(--soft); }
-.quiet svg { width: 32px; height: 32px; }
+.quiet > svg { width: 32px; height: 32px; }
+.panel.short { height: auto; min-height: 240px; }
 
 .ask { display: flex; align-items: end; gap: 8px; padding: 10px 12px; border-top: 1px solid var(--line); background: var(--surface); }
 .ask textarea { resize: none; max-height: 140px; }
@@ -418,7 +421,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   }
 
   function buildBubble() {
-    heading = make("h2", { tabindex: "-1", id: "title" }, options.title || ASK_WORDS);
+    heading = make("h2", { tabindex: "-1", id: "title" }, TITLE);
     launch = make("button", { type: "button", class: "launch", "aria-label": options.title || OPEN_WORDS, title: OPEN_WORDS, "aria-haspopup": "dialog", onclick: open }, icon("chat"));
     panel = make("dialog", { class: "panel", "aria-labelledby": "title" }, header(), log, form, foot, status);
     panel.addEventListener("cancel", (event) => {
@@ -442,8 +445,8 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
 
   function buildBox() {
     const isSearch = mode === "search";
-    heading = make("h2", {}, options.title || ASK_WORDS);
-    panel = make("section", { class: "panel", "aria-label": options.title || ASK_WORDS });
+    heading = make("h2", {}, TITLE);
+    panel = make("section", { class: "panel", "aria-label": TITLE });
     if (isSearch) {
       log.hidden = true;
       form.setAttribute("role", "search");
@@ -505,6 +508,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
       log.replaceChildren(dots());
       try {
         settings = await post("config", { session });
+        panel.classList.remove("short");
         words = settings.words;
         nameParts();
         begin();
@@ -534,11 +538,11 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   function showClosed(error) {
     const isRefused = error.status === 401 || error.status === 403 || error.status === 404;
     if (isRefused) console.warn(`Sitewise: the chat "${model}" does not open on ${location.origin}. ${error.message}`);
-    log.hidden = form.hidden = false;
+    log.hidden = false;
     form.hidden = isRefused;
     const text = error.words || AWAY_WORDS;
-    const retry = isRefused ? "" : make("button", { type: "button", class: "line", onclick: configure }, words.retry || "↻");
-    if (retry) retry.setAttribute("aria-label", words.retry || OPEN_WORDS);
+    const retry = isRefused ? "" : make("button", { type: "button", class: "line", "aria-label": OPEN_WORDS, onclick: configure }, icon("again"));
+    panel.classList.add("short");
     log.replaceChildren(make("div", { class: "quiet" }, icon("closed"), make("p", {}, text), retry));
     say(text);
     if (isRefused && mode === "bubble") heading.focus();

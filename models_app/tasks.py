@@ -7,8 +7,8 @@ import time
 from celery import shared_task
 from django.db import DatabaseError, IntegrityError
 
-from models_app import index, tokens
-from models_app.embedder import EmbeddingError, space_of
+from models_app import calibration, index, tokens
+from models_app.embedder import EmbeddingError, answering_space, space_of
 from models_app.jobs import JobFailed, Lease, perform
 from models_app.local_embedder import local_embedder
 from models_app.memory import return_free_memory
@@ -69,12 +69,17 @@ def make_vectors(job: Vectorising, lease: Lease) -> str:
 
 
 def rebuild_outdated_indexes() -> int:
-    """Make the indexes anew whose terms an older version of Sitewise made, in all tenants; returns how many."""
+    """Make the indexes anew whose terms an older version of Sitewise made, in all tenants; returns how many.
+
+    And calibrate vectors that were made before there was such a thing: else the threshold would mean another thing.
+    """
     count = 0
     for tenant in ready_tenants():
         try:
             with activated(tenant):
                 count += len(index.rebuild_outdated())
+                for model in MLModel.objects.all():
+                    calibration.refresh(model, answering_space(model))
         except (StoreNotReady, DatabaseError) as error:  # the other tenants' indexes are rebuilt all the same
             logger.error(
                 "The index of %s stays outdated: %s. Run: manage.py rebuild_index %s", tenant, error, tenant.slug

@@ -9,9 +9,11 @@ from datetime import datetime
 from asgiref.sync import async_to_sync
 from django.utils import timezone
 
-from chat.context import get_context
+from chat.citations import cite, cite_quoted
+from chat.context import Source, get_context
+from chat.models import Turn
 from chat.speaking import speak
-from chat.turns import Answered, Asked, open_turn
+from chat.turns import Answered, Asked, OpenTurn, open_turn
 from models_app.llm import Piece, ProviderError
 from tenants.store import Store, active_store
 
@@ -43,7 +45,9 @@ async def answer_question(
             async for part in spoken:
                 if isinstance(part, Piece):
                     turn.add(part.text)
-                yield part
+                    yield part
+                else:
+                    yield replace(part, sources=await store.run(_sources, turn, part))
     except ProviderError as error:
         turn.fail(f"{error.reason}: {error.message}")
         raise
@@ -52,6 +56,13 @@ async def answer_question(
         raise
     finally:
         await _to_the_end(store.run(turn.close, clock()))
+
+
+def _sources(turn: OpenTurn, answered: Answered) -> tuple[Source, ...]:
+    """Return what the answer really stands on, with links to the sentences."""
+    if answered.answered_by == Turn.AnsweredBy.EXTRACT:
+        return cite_quoted(turn.asked.model, answered.text, answered.sources, turn.context)
+    return cite(turn.asked.model, answered.text, turn.context)
 
 
 async def _to_the_end(step: Coroutine) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -30,57 +30,50 @@ class _Said:
 
 
 def cite(model: MLModel, answer: str, context: Context) -> tuple[Source, ...]:
-    """Return the sources that the answer was taken from, best first, each with a link to its sentence.
+    """Return the sources that an LLM's answer was taken from, best first, each with a link to its sentence.
 
-    An answer in whose words nothing of the context shows (one in another language) has all of the context as its source.
+    An answer in whose words nothing of the context shows, as one in another language, has all of it as its source.
     """
     hits = [packed.hit for packed in context.packed if packed.is_used]
+    taken = _taken_from(answer, hits)
+    return _linked(model, taken, [hit for hit in hits if hit.id in taken] or hits)
+
+
+def cite_quoted(model: MLModel, answer: str, quoted: tuple[Source, ...], context: Context) -> tuple[Source, ...]:
+    """Return the sources of an answer that quotes them word for word, each with a link to its first sentence."""
+    ranks = {source.rank for source in quoted}
+    hits = [packed.hit for packed in context.packed if packed.hit.rank in ranks]
+    return _linked(model, _taken_from(answer, hits), hits)
+
+
+def _taken_from(answer: str, hits: Sequence[RetrievedSnippet]) -> dict[int, str]:
+    """Return the first sentence that was most likely taken from each of the hits, by the hits' ids."""
     said = [sentence for hit in hits for sentence in _sentences_of(hit)]
-    taken = _taken_from(answer, said)
-    if not taken:
-        return sources_of(hits)
-    return _linked(model, {sentence.hit.id: sentence for sentence in reversed(taken)}, hits)
-
-
-def cite_quotes(model: MLModel, quotes: Iterable[tuple[RetrievedSnippet, str]]) -> tuple[Source, ...]:
-    """Return the sources of passages that are quoted word for word, each with a link to its first sentence."""
-    quotes = list(quotes)
-    first = {}
-    for hit, passage in quotes:
-        said = next(_sentences(passage), "")
-        first.setdefault(hit.id, _Said(hit, said, frozenset()))
-    return _linked(model, first, [hit for hit, _ in quotes])
-
-
-def _taken_from(answer: str, said: Sequence[_Said]) -> list[_Said]:
-    """Return what each sentence of the answer was most likely taken from, in the answer's order."""
     spread = Counter(root for sentence in said for root in sentence.roots)
-    taken = []
+    taken: dict[int, str] = {}
     for text in _sentences(answer):
         roots = _roots(text)
-        if len(roots) < FEWEST_ROOTS:
+        if len(roots) < FEWEST_ROOTS or not said:
             continue
         weights = {root: log(1 + len(said) / max(spread[root], 1)) for root in roots}
         shares = [sum(weights[root] for root in roots & sentence.roots) for sentence in said]
-        best = max(range(len(said)), key=lambda place: (shares[place], -len(said[place].roots)), default=None)
-        if best is not None and shares[best] >= LEAST_SUPPORT * sum(weights.values()):
-            taken.append(said[best])
+        best = max(range(len(said)), key=lambda place: (shares[place], -len(said[place].roots)))
+        if shares[best] >= LEAST_SUPPORT * sum(weights.values()):
+            taken.setdefault(said[best].hit.id, said[best].text)
     return taken
 
 
-def _linked(model: MLModel, taken: dict[int, _Said], hits: Sequence[RetrievedSnippet]) -> tuple[Source, ...]:
-    """Return the sources of those hits that something was taken from, linked to it where their page is known."""
-    used = [hit for hit in hits if hit.id in taken]
-    pages = shown_pages(model, {hit.uri for hit in used if hit.address})
-    sources = []
-    for hit in used:
-        source = sources_of([hit])[0]
-        if hit.uri in pages:
+def _linked(model: MLModel, taken: dict[int, str], hits: Sequence[RetrievedSnippet]) -> tuple[Source, ...]:
+    """Return the sources of the hits, led to what was taken from them where their pages' texts are known."""
+    pages = shown_pages(model, {hit.uri for hit in hits if hit.address and hit.id in taken})
+    linked: dict[tuple[str, str], Source] = {}
+    for hit in hits:
+        (source,) = sources_of([hit])
+        if hit.id in taken and hit.uri in pages:
             near = [sentence.text for sentence in _sentences_of(hit)]
-            source = replace(source, url=pages[hit.uri].address(hit.uri, taken[hit.id].text, near))
-        sources.append(source)
-    by_place = {(source.title, source.url): source for source in reversed(sources)}
-    return tuple(sorted(by_place.values(), key=lambda source: source.rank))
+            source = replace(source, url=pages[hit.uri].address(hit.uri, taken[hit.id], near))
+        linked.setdefault((source.title, source.url), source)
+    return tuple(sorted(linked.values(), key=lambda source: source.rank))
 
 
 def _sentences_of(hit: RetrievedSnippet) -> list[_Said]:

@@ -1,7 +1,7 @@
 """What pages show their readers, kept so that a source's link can lead to the very sentence an answer stands on.
 
 A link to a sentence that the page says twice, or no longer, would lead astray: where that is so the link leads to the
-nearest heading above that has an anchor, else to the page. The source of the links' form: WICG, Scroll to Text Fragment.
+nearest heading above that has an anchor, else to the page. The links have the form of WICG Scroll to Text Fragment.
 """
 
 import zlib

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chat.citations import cite, cite_quotes
+from chat.citations import cite, cite_quoted
 from chat.context import get_context
 from models_app import snippets
 from models_app.page_texts import ShownPage, keep_page_texts
@@ -34,7 +34,8 @@ def model(support):
             (
                 SHIPPING,
                 ShownPage(
-                    "Shipping\nWe ship to 12 countries. A parcel to Norway takes four working days.\nto\ncosts\nNorway\n"
+                    "Shipping\nWe ship to 12 countries. A parcel to Norway takes four working days.\nto\ncosts\n"
+                    "Norway\n"
                     "9.90 EUR for each parcel"
                 ),
             ),
@@ -86,8 +87,14 @@ def test_an_answer_without_a_word_of_its_own_has_the_whole_context_as_its_source
 
 
 def test_a_quoted_passage_is_led_to(model):
-    hits = {packed.hit.title: packed.hit for packed in get_context(model, "parcel").packed}
-    passage = "Send a parcel back within 30 days. The refund arrives on your card a week later."
-    assert [source.url for source in cite_quotes(model, [(hits["Returns"], passage)])] == [
+    context = get_context(model, "parcel")
+    quoted = tuple(source for source in context.sources if source.title == "Returns")
+    answer = f"> Send a parcel back within 30 days. The refund arrives on your card.\n\n— [Returns]({RETURNS})"
+    assert [source.url for source in cite_quoted(model, answer, quoted, context)] == [
         f"{RETURNS}#:~:text=Send%20a%20parcel%20back%20within%2030%20days."
     ]
+
+
+def test_a_quote_without_a_sentence_of_its_own_keeps_its_source(model):
+    context = get_context(model, "parcel")
+    assert cite_quoted(model, "> …", context.sources, context) == context.sources

@@ -14,9 +14,13 @@ from models_app.tokens import count_tokens, truncate_to_tokens
 
 SEPARATOR = "\n\n---\n\n"
 SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|$)|[。！？]|\n(?=\n)")
-# A question of so few words of its own, or one that points back, is about what was spoken of before.
-FEW_WORDS = 2
-POINTING_BACK = re.compile(r"\b(it|its|they|them|their|this|these|those|that one|the same)\b", re.IGNORECASE)
+# Chosen on every other line of bench_follow_ups, told on the rest: a question with no more than one word that carries
+# it is searched with the earlier ones alone; any other also by itself, which counts more than what it is about. With 2
+# words, or the conversation counting as much, questions that change the subject lose; with none, follow-ups do.
+FEWEST_WORDS = 1
+WORTH_OF_CONVERSATION = 0.5
+NAME = re.compile(r"[A-Z]{2}|\d|_")  # of codes and the like, of which one is a subject
+TOPIC_WORDS = 2  # an earlier question of more words says what it is about: none before it is looked at
 EARLIER_QUESTIONS = 3
 
 
@@ -74,10 +78,17 @@ def _named(hit: RetrievedSnippet) -> str:
 
 
 def get_context(
-    model: MLModel, question: str, earlier_questions: Sequence[str] = (), mode: str | None = None
+    model: MLModel,
+    question: str,
+    earlier_questions: Sequence[str] = (),
+    mode: str | None = None,
+    rewritten: str = "",
 ) -> Context:
-    """Return the context for a question; a follow-up is retrieved with the earlier questions it refers to."""
-    query, retrieved = _retrieve_in_conversation(model, question, earlier_questions, mode)
+    """Return the context for a question: retrieved with the earlier ones it follows, or as it was rewritten."""
+    if rewritten:
+        query, retrieved = rewritten, retrieve(model, rewritten, mode=mode)
+    else:
+        query, retrieved = _retrieve_in_conversation(model, question, earlier_questions, mode)
     budget, llm = model.max_context_tokens, model.llm
     packed = _within(budget, _pack(retrieved.hits, budget, llm), llm)
     text = _text_of(packed)
@@ -98,12 +109,13 @@ def _retrieve_in_conversation(
 ) -> tuple[str, Retrieved]:
     """Return what was searched for, and what was found."""
     topic = _topic_of(earlier_questions)
-    if not topic or _stands_alone(question):
-        retrieved = retrieve(model, question, mode=mode)
-        if retrieved.hits or not topic:
-            return question, retrieved
+    if not topic:
+        return question, retrieve(model, question, mode=mode)
     with_topic = "\n".join([question, *topic])
-    return with_topic, retrieve(model, with_topic, mode=mode)
+    in_conversation = retrieve(model, with_topic, mode=mode)
+    if _word_count(question) <= FEWEST_WORDS and not NAME.search(question):
+        return with_topic, in_conversation
+    return with_topic, _together(retrieve(model, question, mode=mode), in_conversation)
 
 
 def _topic_of(earlier_questions: Sequence[str]) -> list[str]:
@@ -111,14 +123,36 @@ def _topic_of(earlier_questions: Sequence[str]) -> list[str]:
     topic = []
     for question in reversed(earlier_questions[-EARLIER_QUESTIONS:]):
         topic.append(question)
-        if _stands_alone(question):
+        if _word_count(question) > TOPIC_WORDS:
             break
     return topic
 
 
-def _stands_alone(question: str) -> bool:
-    roots = [term for term in question_terms(question) if not term.startswith(EXACT_MARK)]
-    return len(roots) > FEW_WORDS and not POINTING_BACK.search(question)
+def _word_count(question: str) -> int:
+    """Return how many words carry the question; in eleven languages what holds it together is none of them."""
+    return sum(not term.startswith(EXACT_MARK) for term in question_terms(question))
+
+
+def _together(own: Retrieved, in_conversation: Retrieved) -> Retrieved:
+    """Return the hits of a question by itself and with the earlier ones, by what both say of each together.
+
+    A vague question finds nothing well by itself, so the conversation decides; one with a subject of its own does.
+    """
+    found = {hit.id: hit for hit in (*in_conversation.hits, *own.hits)}
+    scores = dict.fromkeys(found, 0.0)
+    for retrieved, worth in ((own, 1.0), (in_conversation, WORTH_OF_CONVERSATION)):
+        for hit in retrieved.hits:
+            scores[hit.id] += worth * _score_of(hit)
+    ranked = sorted(found.values(), key=lambda hit: (-scores[hit.id], hit.id))
+    hits = tuple(replace(hit, rank=rank) for rank, hit in enumerate(ranked, start=1))
+    return Retrieved(hits, own.mode, own.degraded or in_conversation.degraded)
+
+
+def _score_of(hit: RetrievedSnippet) -> float:
+    """Return what a hit was ranked by; within one retrieval it is the same for all hits."""
+    if hit.fused_score is not None:
+        return hit.fused_score
+    return hit.bm25 or 0.0 if hit.distance is None else 1 - hit.distance
 
 
 def _pack(hits: Sequence[RetrievedSnippet], budget: int, llm: str) -> tuple[PackedHit, ...]:

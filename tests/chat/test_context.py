@@ -113,12 +113,41 @@ def test_a_follow_up_is_searched_with_what_it_is_about(shop):
     assert used(get_context(shop, "can I pay it by card?", earlier)) == ["Blue lamp"]
 
 
-def test_a_question_that_stands_alone_is_searched_by_itself(shop):
+@pytest.mark.parametrize(
+    ("earlier", "question"),
+    [
+        ("Habt ihr blue lamp auf Lager?", "Und was kostet das?"),
+        ("Avez-vous blue lamp en stock ?", "Et c'est combien ?"),
+        ("¿Tienen blue lamp?", "¿Y cuánto es?"),
+        ("有 blue lamp 吗？", "多少钱？"),
+    ],
+)
+def test_a_follow_up_needs_no_english_word_to_be_known_as_one(shop, earlier, question):
+    assert used(get_context(shop, question, [earlier])) == ["Blue lamp"]
+
+
+def test_a_question_with_a_subject_of_its_own_finds_that_first(shop):
     earlier = ["Do you have the blue lamp in stock?"]
     context = get_context(shop, "How many days do parcels to Norway take?", earlier)
-    assert (context.query, used(context)) == ("How many days do parcels to Norway take?", ["Delivery to Norway"])
+    assert used(context) == ["Delivery to Norway", "Blue lamp"]
+    assert [packed.hit.rank for packed in context.packed] == [1, 2]
+    assert context.question == "How many days do parcels to Norway take?"
+    assert context.query == "How many days do parcels to Norway take?\nDo you have the blue lamp in stock?"
+
+
+def test_only_the_latest_questions_back_to_the_subject_are_looked_at(shop):
+    earlier = ["How many days do parcels to Norway take?", "Do you have the blue lamp in stock?", "how much is it"]
+    context = get_context(shop, "and that?", earlier)
+    assert context.query == "and that?\nhow much is it\nDo you have the blue lamp in stock?"
+    assert used(context) == ["Blue lamp"]
 
 
 def test_a_question_that_finds_nothing_by_itself_is_searched_with_the_earlier_ones(shop):
     context = get_context(shop, "Which guarantee comes with every purchase?", ["Do you have the blue lamp in stock?"])
     assert used(context) == ["Blue lamp"]
+
+
+def test_a_question_that_was_rewritten_is_searched_as_it_was_rewritten(shop):
+    context = get_context(shop, "and that?", ["When do you open?"], rewritten="What does the blue lamp cost?")
+    assert (used(context), context.query) == (["Blue lamp"], "What does the blue lamp cost?")
+    assert context.question == "and that?"

@@ -12,6 +12,7 @@ from django.utils import timezone
 from chat.citations import cite, cite_quoted
 from chat.context import Source, get_context
 from chat.models import Turn
+from chat.rewriting import rewrite_follow_up
 from chat.speaking import speak
 from chat.turns import Answered, Asked, OpenTurn, open_turn
 from models_app.llm import Piece, ProviderError
@@ -39,8 +40,7 @@ async def answer_question(
     turn = await store.run(open_turn, asked, clock())
     try:
         yield Started()
-        earlier = [exchange.question for exchange in turn.memory.exchanges]
-        turn.found(await store.run(get_context, asked.model, asked.question, earlier))
+        await store.run(_search, turn)
         async with aclosing(speak(turn)) as spoken:
             async for part in spoken:
                 if isinstance(part, Piece):
@@ -63,6 +63,15 @@ def _sources(turn: OpenTurn, answered: Answered) -> tuple[Source, ...]:
     if answered.answered_by == Turn.AnsweredBy.EXTRACT:
         return cite_quoted(turn.asked.model, answered.text, answered.sources, turn.context)
     return cite(turn.asked.model, answered.text, turn.context)
+
+
+def _search(turn: OpenTurn) -> None:
+    """Find what the answer may stand on; a follow-up is reworded before, if the model's setting says so."""
+    asked, memory = turn.asked, turn.memory
+    rewritten, trouble = rewrite_follow_up(asked.model, asked.question, memory)
+    turn.misses(trouble)
+    earlier = [exchange.question for exchange in memory.exchanges]
+    turn.found(get_context(asked.model, asked.question, earlier, rewritten=rewritten))
 
 
 async def _to_the_end(step: Coroutine) -> None:

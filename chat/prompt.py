@@ -87,7 +87,7 @@ def context_message(context: Context) -> str:
     """Return the one message that carries the context, or says that nothing was found."""
     if not context.text:
         return NOTHING_FOUND
-    return _fenced(CONTEXT_FRAME, context.text)
+    return fenced(CONTEXT_FRAME, context.text)
 
 
 def without_message_tokens(text: str) -> str:
@@ -95,7 +95,8 @@ def without_message_tokens(text: str) -> str:
     return MESSAGE_TOKEN.sub(lambda match: f"{match[0]} ", text)
 
 
-def _fenced(frame: str, text: str) -> str:
+def fenced(frame: str, text: str) -> str:
+    """Return the frame with the text between two lines that it does not hold, and without tokens that end messages."""
     return frame.format(fence=_fence_for(text), text=without_message_tokens(text))
 
 
@@ -113,11 +114,11 @@ def _questionnaire(memory: Memory) -> list[dict]:
     if not memory.questionnaire_answers:
         return []
     answers = (f"{asked.question}\n{asked.answer}" for asked in memory.questionnaire_answers)
-    return [_message("user", _fenced(QUESTIONNAIRE_FRAME, "\n\n".join(answers)))]
+    return [_message("user", fenced(QUESTIONNAIRE_FRAME, "\n\n".join(answers)))]
 
 
 def _summary(memory: Memory) -> list[dict]:
-    return [_message("user", _fenced(SUMMARY_FRAME, memory.summary))] if memory.summary else []
+    return [_message("user", fenced(SUMMARY_FRAME, memory.summary))] if memory.summary else []
 
 
 def _fitting(exchanges: list[Exchange], room: int, llm: str) -> list[list[dict]]:

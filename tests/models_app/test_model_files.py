@@ -1,13 +1,18 @@
 import hashlib
 import json
+import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from models_app import snippets, vectors
+from models_app.local_embedder import local_embedder
 from models_app.model_files import (
     BUILT_FOLDER,
+    BUILT_NAMES,
     PACKAGES,
     WEIGHTS,
     ModelFetchError,
@@ -19,6 +24,7 @@ from models_app.model_files import (
     ensure_package,
     has_pinned_content,
 )
+from models_app.retrieval import retrieve
 from tests.conftest import needs
 
 CONTENT = b"weights of a model" * 1000
@@ -164,6 +170,82 @@ def test_weights_cut_short_are_not_taken_for_the_model(models_with_fetched_files
     assert not has_pinned_content(weights, WEIGHTS)
     with pytest.raises(ModelFilesMissing, match=r"manage\.py fetch_models"):
         embedder_files()
+
+
+@pytest.fixture
+def models(models_with_fetched_files, settings) -> Path:
+    """A models folder that holds all, as set-up leaves it; a test may damage its own copies of what is built."""
+    there = (models_with_fetched_files / WEIGHTS.name).resolve().parent / BUILT_FOLDER
+    if there.is_dir():  # to copy is quicker than to build
+        shutil.copytree(there, models_with_fetched_files / BUILT_FOLDER)
+    ensure_model_files()
+    local_embedder.cache_clear()
+    yield models_with_fetched_files
+    local_embedder.cache_clear()  # so that no later test runs on files of this folder
+
+
+def cut_short(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def emptied(content: bytes) -> bytes:
+    return b""
+
+
+def flipped(content: bytes) -> bytes:
+    """Return the content with one bit another one, as a bad disk gives it: every program still reads it."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+def damage(path: Path, how: Callable[[bytes], bytes]) -> None:
+    content = path.read_bytes()
+    path.unlink()  # what is fetched is a link here
+    path.write_bytes(how(content))
+
+
+DAMAGES = [cut_short, emptied, flipped]
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", [WEIGHTS.name, *(f"{BUILT_FOLDER}/{built}" for built in BUILT_NAMES)])
+def test_a_damaged_file_of_the_embedder_is_refused_and_the_command_to_run_is_named(models, name, how):
+    damage(models / name, how)
+    with pytest.raises(ModelFilesMissing, match=r"is damaged \(.*/e5-small-.*: run `.*manage\.py fetch_models`"):
+        embedder_files()
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_what_is_built_and_damaged_is_built_anew_by_the_command(models, how, capsys):
+    for name in BUILT_NAMES:
+        damage(models / BUILT_FOLDER / name, how)
+    call_command("fetch_models", "--json")
+    states = {file["name"]: file["state"] for file in json.loads(capsys.readouterr().out)["files"]}
+    assert {states[f"{BUILT_FOLDER}/{name}"] for name in BUILT_NAMES} == {"built"}
+    assert embedder_files().network.is_file()
+    assert names_in(models) == sorted([BUILT_FOLDER, *(file.name for package in PACKAGES for file in package.files)])
+
+
+def test_what_an_older_version_built_without_its_hashes_is_built_anew(models):
+    (models / BUILT_FOLDER / "checksums.json").unlink()
+    with pytest.raises(ModelFilesMissing, match=r"lacks .*checksums\.json"):
+        embedder_files()
+    assert "built" in {file.state for file in ensure_model_files()}
+    assert embedder_files().network.is_file()
+
+
+def test_with_a_damaged_model_file_hybrid_answers_by_words_and_says_so_until_it_is_mended(models, support):
+    for title, text in (("Returns", "Unused goods may be sent back."), ("Opening hours", "Open from nine to six.")):
+        snippets.add(support, title, text)
+    vectors.vectorise_missing(support)
+    local_embedder.cache_clear()
+    damage(models / BUILT_FOLDER / "network.weights", flipped)
+    words_alone = retrieve(support, "when are you open", mode="hybrid")
+    assert [hit.title for hit in words_alone.hits] == ["Opening hours"]
+    assert "words alone" in words_alone.degraded and "manage.py fetch_models" in words_alone.degraded
+    call_command("fetch_models")
+    mended = retrieve(support, "when are you open", mode="hybrid")
+    assert mended.degraded == "" and mended.hits[0].semantic_rank == 1
 
 
 def test_the_command_prints_one_json_document_and_nothing_else(models_with_fetched_files, capsys):

@@ -403,7 +403,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
     root = make("div", { class: `root ${mode}${isOnTheLeft ? " left" : ""}`, dir: isRightToLeft ? "rtl" : "ltr", lang: language });
     status = make("p", { class: "unseen", role: "status" });
     log = make("div", { class: "log", tabindex: "0", role: "region", "aria-label": ASK_WORDS });
-    field = make("textarea", { rows: "1", "aria-label": ASK_WORDS, placeholder: options.placeholder || ASK_WORDS, dir: "auto", enterkeyhint: "send" });
+    field = make("textarea", { rows: "1", "aria-label": ASK_WORDS, placeholder: options.placeholder || ASK_WORDS, enterkeyhint: "send" });
     field.addEventListener("input", fitField);
     field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -621,6 +621,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   }
 
   function fitField() {
+    field.dir = field.value ? "auto" : ""; // a placeholder follows the widget's direction
     field.style.height = "auto";
     field.style.height = `${Math.min(field.scrollHeight + 2, 140)}px`;
   }

@@ -156,15 +156,23 @@ def outcome_once_closed() -> str:
     return "never closed"
 
 
-def test_an_llm_that_is_away_is_said_and_asked_again(shop, visitor, llm):
+def test_an_llm_that_is_away_leaves_the_best_passages_to_read(shop, visitor, llm):
     page = open_chat(visitor, shop)
-    llm.will(*[refusal(401, "bad key")] * 2)
+    llm.will(refusal(401, "bad key"))
+    ask(page, "How much is shipping?")
+    expect(page.locator("sitewise-chat .words").get_by_text("Shipping is free from 50 EUR.")).to_be_visible()
+    look(page, "llm-away")
+
+
+def test_a_question_that_did_not_get_through_is_asked_again(shop, visitor):
+    page = open_chat(visitor, shop)
+    page.route("**/v1/chat/completions", lambda route: route.abort())
     field_of(page).fill("How much is shipping?")
     field_of(page).press("Enter")
     retry = page.get_by_role("button", name="Try again")
     expect(retry).to_be_visible()
-    look(page, "llm-away")
-    llm.replies.clear()
+    look(page, "failed")
+    page.unroute("**/v1/chat/completions")
     retry.click()
     expect(page.get_by_text("All is well.", exact=True)).to_be_visible()
     expect(retry).to_have_count(0)

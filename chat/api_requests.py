@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from django.http import HttpRequest
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ParseError
 
@@ -31,6 +33,21 @@ class ChatRequest:
     temperature: float | None
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string"},
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {"type": {"type": "string", "enum": ["text"]}, "text": {"type": "string"}},
+                    "required": ["type", "text"],
+                },
+            },
+        ]
+    }
+)
 class ContentField(serializers.Field):
     """A message's content: a string, or a list of text parts."""
 
@@ -57,6 +74,7 @@ class TextField(serializers.CharField):
         return super().to_internal_value(storable(sent) if isinstance(sent, str) else sent)
 
 
+@extend_schema_field(OpenApiTypes.BOOL)
 class SwitchField(serializers.Field):
     """True or false, and nothing that might pass for it."""
 

@@ -1,8 +1,8 @@
 """Addresses of the public API, below /v1/."""
 
-from django.urls import re_path
+from django.urls import path, re_path
 
-from chat import api, dify
+from chat import api, dify, openapi_views
 
 app_name = "api"
 urlpatterns = [
@@ -12,5 +12,7 @@ urlpatterns = [
     re_path(r"^chat-messages/?$", dify.chat_messages, name="dify_chat_messages"),
     re_path(r"^messages/(?P<message_id>[^/]+)/feedbacks/?$", dify.message_feedback, name="dify_feedback"),
     re_path(r"^parameters/?$", dify.parameters, name="dify_parameters"),
+    path("openapi.json", openapi_views.document, name="openapi"),
+    path("reference", openapi_views.reference, name="reference"),
     re_path(r"^", api.unknown_address, name="unknown_address"),
 ]

@@ -253,6 +253,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "rest_framework",
+    "drf_spectacular_sidecar",
     "django_htmx",
 ]
 MIDDLEWARE = [
@@ -269,6 +270,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "tenants.middleware.TenantMiddleware",
 ]
+REST_FRAMEWORK = {"DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema"}
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
 TEMPLATES = [

@@ -31,13 +31,20 @@ WIDGET = "widget/v1/"
 STAFF = "staff/"
 ACCOUNTS = "accounts/"
 # Addresses that belong to no tenant, and who may open them.
-FOR_EVERYBODY = {"", "workspaces/invitations/<str:token>/", "widget/v1.js", r"widget/v1-<version>\.js"}
+FOR_EVERYBODY = {
+    "",
+    "v1/openapi.json",
+    "v1/reference",
+    "workspaces/invitations/<str:token>/",
+    "widget/v1.js",
+    r"widget/v1-<version>\.js",
+}
 FOR_PEOPLE_WITH_A_LOGIN = {"workspaces/", "workspaces/new/"}
 
 ROUTES = sorted(routes(), key=lambda route: route.pattern)
 OF_TENANTS = [route for route in ROUTES if "tenant_slug" in route.parameters]
 OF_OBJECTS = [route for route in OF_TENANTS if route.parameters - {"tenant_slug"}]
-OF_API = [route for route in ROUTES if route.pattern.startswith(API)]
+OF_API = [route for route in ROUTES if route.pattern.startswith(API) and route.pattern not in FOR_EVERYBODY]
 OF_WIDGET = [route for route in ROUTES if route.pattern.startswith(WIDGET)]
 OF_STAFF = [route for route in ROUTES if route.pattern.startswith(STAFF)]
 
@@ -61,6 +68,7 @@ def globex_key(globex) -> str:
 def send(client: Client, method: str, address: str, headers=None, model: str = OWNED_SLUG):
     """Return the answer to a request, which asks the model a question where the method has a body."""
     asked = {"model": model, "messages": [{"role": "user", "content": SECRET_WORD}]}
+    asked |= {"inputs": {"model": model}, "query": SECRET_WORD, "user": "eve", "rating": "like"}
     body = {} if method == "get" else {"data": asked, "content_type": "application/json"}
     return getattr(client, method)(address, headers=headers or {}, **body)
 
@@ -179,7 +187,7 @@ def test_without_a_key_the_api_opens_nothing(owned, subtests):
             statuses = set()
             for method in METHODS:
                 response = send(client, method, route.address("", OWNED_SLUG, OWNED_ID), headers)
-                assert "error" in response.json()
+                assert {"error", "code"} & set(response.json())
                 assert SECRET_WORD not in shown(response)
                 statuses.add(response.status_code)
             assert statuses <= {401, 404, 405}

@@ -4,6 +4,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.apps import apps
 from django.contrib.auth import get_user_model
@@ -38,6 +39,7 @@ class Route:
     def address(self, tenant_slug: str, slug: str, pk: int) -> str:
         """Return the address with every parameter filled in; raises KeyError for one nobody has thought of."""
         values = {"tenant_slug": tenant_slug, "model_slug": slug, "pk": pk, "page_pk": pk}
+        values |= {"message_id": UUID(int=pk)}
         return "/" + PARAMETER.sub(lambda match: str(values[match[1]]), self.pattern)
 
 
@@ -79,7 +81,13 @@ def own_one_of_everything(tenant: Tenant) -> None:
         Upload.objects.create(pk=OWNED_ID, model=model, name=SECRET_WORD, kind="text", body=SECRET_WORD.encode())
         Session.objects.create(pk=OWNED_ID, model=model, key=SECRET_WORD, last_used_at="2026-01-01T00:00Z")
         Turn.objects.create(
-            pk=OWNED_ID, model=model, session_key=SECRET_WORD, question=SECRET_WORD, answer=SECRET_WORD, outcome="stop"
+            pk=OWNED_ID,
+            public_id=UUID(int=OWNED_ID),
+            model=model,
+            session_key=SECRET_WORD,
+            question=SECRET_WORD,
+            answer=SECRET_WORD,
+            outcome="stop",
         )
         Lead.objects.create(pk=OWNED_ID, model=model, email=f"{SECRET_WORD}@acme.test", session_key=SECRET_WORD)
         QuestionCount.objects.create(pk=OWNED_ID, model=model, month="2026-01-01", count=1)

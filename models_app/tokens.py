@@ -6,6 +6,7 @@ For the LLMs of others the count is a good guess: their vocabularies differ by s
 import logging
 import os
 import re
+import string
 import threading
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -30,6 +31,10 @@ RANK_FILES = {"cl100k_base": CL100K_RANKS, "o200k_base": O200K_RANKS}
 LONGEST_PART = 16_384
 # No pattern of tiktoken joins a letter or digit to one of these marks behind it, so counts of parts cut there add up.
 _PART = re.compile(rf"(?s:.{{1,{LONGEST_PART}}})(?<=[^\W_])(?=[ \n.,;:!?。，、！？])")
+# Between a blank line and what is no blank one match of tiktoken's pattern ends whatever stands around, so counts of
+# paragraphs add up; but o200k_base takes a slash to what stands before the line.
+_PARAGRAPH_END = re.compile(r"\n\n(?=[^\s/])")
+LONGEST_REMEMBERED = 2_000  # characters of a paragraph whose count is kept: some megabytes in all
 # For want of ranks: three letters, three digits, a run of blanks or any other sign; a single blank joins the next word.
 _ESTIMATED = re.compile(r"[A-Za-z]{1,3}|[0-9]{1,3}| {2,}|[\x00-\x1f!-/:-@\[-`{-\x7f]")
 
@@ -90,7 +95,7 @@ def count_tokens(text: str, llm_name: str = "") -> int:
     if encoding is None:
         return estimate_tokens(text)
     if len(text) <= LONGEST_PART:
-        return _count_in_one(encoding, text)
+        return _count_short(encoding, text)
     return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
 
 
@@ -147,9 +152,11 @@ def unload() -> None:
     with _lock:
         _loaded.clear()
         _count_in_one.cache_clear()
+        _count_added.cache_clear()
     return_free_memory()
 
 
+@lru_cache(maxsize=64)
 def encoding_name_of(llm_name: str) -> str:
     """Return "o200k_base" for the LLMs that are known to use it, else "cl100k_base"."""
     try:
@@ -192,9 +199,34 @@ def _load(name: str) -> tiktoken.Encoding | None:
     return encoding
 
 
-@lru_cache(maxsize=64)  # a page that stays whole is counted when it is split and again as a snippet
+def _count_short(encoding: tiktoken.Encoding, text: str) -> int:
+    """Return the tokens of a text that needs no parts, each of its paragraphs being counted once."""
+    *paragraphs, last = _PARAGRAPH_END.split(text)
+    count = _count_in_one(encoding, last) if len(last) <= LONGEST_REMEMBERED else len(encoding.encode_ordinary(last))
+    for paragraph in paragraphs:
+        count += _count_with_blank_line(encoding, paragraph)
+    return count
+
+
+def _count_with_blank_line(encoding: tiktoken.Encoding, paragraph: str) -> int:
+    """Return the tokens of a paragraph and the blank line below it, which its last signs may be one token with."""
+    bare = paragraph.rstrip(string.punctuation)
+    signs, before = paragraph[len(bare) :], bare[-1:]
+    is_apart = before == " " and signs
+    if len(paragraph) > LONGEST_REMEMBERED or (before and not is_apart and not (before.isascii() and before.isalnum())):
+        return len(encoding.encode_ordinary(f"{paragraph}\n\n"))
+    return _count_in_one(encoding, paragraph) + _count_added(encoding, f" {signs}" if is_apart else signs)
+
+
+@lru_cache(maxsize=2_048)  # a page's paragraphs are counted with it, for its sections and in them
 def _count_in_one(encoding: tiktoken.Encoding, text: str) -> int:
     return len(encoding.encode_ordinary(text))
+
+
+@lru_cache(maxsize=1_024)
+def _count_added(encoding: tiktoken.Encoding, signs: str) -> int:
+    """Return how many more tokens the signs are with a blank line below them."""
+    return len(encoding.encode_ordinary(f"{signs}\n\n")) - len(encoding.encode_ordinary(signs))
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -128,18 +128,20 @@ def cut_to_fit(title: str, blocks: list[Block], target: int, limit: int) -> list
     title = truncate_to_tokens(title, max(limit // TITLE_PART, 1))
     room = max(limit - count_tokens(f"{title}\n\n"), 1)
     target = min(target, room)
-    pieces, held = [], []
+    pieces, held, size = [], [], 0
     for block in (part for whole in blocks for part in _within(whole, target, room)):
-        if held and _at_most([*held, block]) > target:
+        more = _at_most([block])
+        if held and size + more > target:
             # What announces the next block goes with it, not with what stands before.
             announced = list(takewhile(lambda one: one.announces, reversed(held)))[::-1]
             before = held[: len(held) - len(announced)]
             pieces += [before] if before else []
-            held = announced
-        if held and not _fits([*held, block], room):
+            held, size = announced, _at_most(announced)
+        if held and size + more > room and not _fits([*held, block], room):
             pieces.append(held)
-            held = []
+            held, size = [], 0
         held.append(block)
+        size += more
     return [Piece(title, join_texts(block.text for block in piece)) for piece in [*pieces, held] if piece]
 
 
@@ -149,7 +151,7 @@ def _at_most(blocks: Sequence[Block]) -> int:
 
 
 def _fits(blocks: list[Block], room: int) -> bool:
-    return _at_most(blocks) <= room or fits_tokens(join_texts(block.text for block in blocks), room)
+    return fits_tokens(join_texts(block.text for block in blocks), room)
 
 
 def join_texts(texts) -> str:

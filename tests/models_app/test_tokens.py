@@ -103,6 +103,18 @@ def test_a_long_text_counts_exactly_as_in_one_piece(encoding, settings, monkeypa
     assert count_tokens(text, LLMS[encoding]) == exact
 
 
+SIGNS = [*"\n\n\n ./'_`*|-9aS\t\xa0\x85\u2028é—…日", "\n\n", "\r\n", "'s", "``", "**", "()", "word", "e\u0301", "²"]
+
+
+@pytest.mark.parametrize("encoding", LLMS)
+def test_paragraphs_that_are_counted_one_by_one_count_as_in_one_piece(encoding, settings, monkeypatch):
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(settings.SITEWISE_MODELS_DIR))
+    whole, choose = tiktoken.get_encoding(encoding), random.Random(2)
+    for _ in range(20_000):
+        text = "".join(choose.choices(SIGNS, k=choose.randint(1, 10)))
+        assert count_tokens(text, LLMS[encoding]) == len(whole.encode_ordinary(text)), repr(text)
+
+
 def test_the_count_of_joined_parts_is_not_the_sum_of_their_counts():
     parts = ["foo", "bar", "Hello", " wor", "ld"]
     assert sum(count_tokens(part, "gpt-4o") for part in parts) == 5

@@ -49,6 +49,8 @@ class RepeatedBlocks:
 
     def without(self, markdown: str) -> str:
         """Return the page's text without them; a heading goes when nothing of its own is left below it."""
+        if not self.keys:
+            return markdown
         blocks = blocks_of(markdown)
         is_repeated = [key_of(block) in self.keys for block in blocks]
         kept = [
@@ -127,14 +129,15 @@ def survey_pages(pages: Iterable[PageText]) -> Survey:
         marked = [block for text in page.landmarks for block in blocks_of(text)]
         around = keys_of(marked)
         survey.parts.add(keys_of(part for block in marked for part in parts_of(block)))
+        blocks = blocks_of(page.markdown)
         if len(survey.subjects) < MAX_SUBJECTS:
-            survey.subjects |= subjects_of(page)
+            survey.subjects |= keys_of((page.title, *filter(HEADING.match, blocks)))
         if page.has_main:
             main_count += 1
             survey.around_main.add(around)
         else:
             unmarked_count += 1
-            own = keys_of(blocks_of(page.markdown))
+            own = keys_of(blocks)
             survey.own.add(own)
             survey.twice.add(own & around)
     marked_most = {key for key in survey.around_main.most(main_count) if key not in survey.twice}
@@ -158,11 +161,6 @@ def digest_of(words: str) -> bytes:
     return blake2b(words.encode(errors="replace"), digest_size=DIGEST_BYTES).digest()
 
 
-def subjects_of(page: PageText) -> set[bytes]:
-    """Return what the page's title and headings are compared by."""
-    return keys_of((page.title, *(block for block in blocks_of(page.markdown) if HEADING.match(block))))
-
-
 def parts_of(block: str) -> Iterator[str]:
     """Yield the lines of a list, or the block as it is."""
     yield from map(str.strip, block.splitlines() if LIST_LINE.match(block) else [dedent(block)])
@@ -173,7 +171,7 @@ def blocks_of(markdown: str) -> list[str]:
     blocks: list[list[str]] = [[]]
     fence = ""
     for line in markdown.splitlines():
-        mark = FENCE.match(line)
+        mark = FENCE.match(line) if "```" in line or "~~~" in line else None
         if mark and not fence:
             fence = mark[1]
         elif mark and mark[1].startswith(fence) and not line.strip(" `~"):

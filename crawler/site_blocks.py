@@ -106,7 +106,7 @@ def _parts_on(page: PageText, repeated: RepeatedBlocks) -> dict[bytes, tuple[str
     """Return the blocks of the site that stand on the page, and whether the author marked them as such."""
     marked = (part for text in page.landmarks for block in blocks_of(text) for part in parts_of(block))
     parts = {key_of(part): (part, True) for part in marked}
-    if not page.has_main:
+    if not page.has_main and repeated.keys:
         own = {key_of(block): (block, False) for block in blocks_of(page.markdown)}
         parts |= {key: part for key, part in own.items() if key in repeated.keys}
     parts.pop(b"", None)

@@ -5,6 +5,7 @@ site is site.py's question.
 """
 
 import re
+from functools import lru_cache
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 import idna
@@ -39,6 +40,7 @@ PATH_SESSION = re.compile(r";(jsessionid|phpsessid|sid)=[^/;?]*", re.I)
 PATH_SESSION_SEGMENT = re.compile(r"/\((?:[A-Z]\([0-9a-z_-]{8,}\))+\)(?=/)", re.I)
 
 
+@lru_cache(maxsize=4_096)  # neighbouring pages lead to much the same others
 def normalise_url(url: str, base: str = "") -> str | None:
     """Return the one way to write the address of a page, or None if it is no web address (mailto:, javascript:).
 

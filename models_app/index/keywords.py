@@ -98,7 +98,7 @@ class Postings:
     def terms(self) -> int:
         """How many terms make the snippet long: what a word may end with does not."""
         own = (*self.prompt.split(), *self.completion.split())
-        return sum(not term.startswith(ENDING_MARK, PREFIX_LENGTH) for term in own)
+        return len(own) - sum([term.startswith(ENDING_MARK, PREFIX_LENGTH) for term in own])
 
     @property
     def digest(self) -> bytes:

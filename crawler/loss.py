@@ -274,19 +274,29 @@ def _folded(text: str) -> str:
     return _BLANKS.sub(" ", _MARKS.sub("", text.replace("^", " ").replace("|", "\n")))
 
 
+@lru_cache(maxsize=1024)  # a page's code is counted as it shows and as it was selected
+def _folded_code(code: str) -> str:
+    return _folded(" ".join(code.split()))
+
+
 def _words_in(text: str) -> str:
     return " ".join(WORD.findall(_MARKS.sub("", text)))
 
 
 def _facts(text: str, codes: Iterable[str]) -> Counter[str]:
     """Return the facts of a folded text of which some stretches are code."""
-    facts = Counter(code for stretch in codes if (code := _folded(" ".join(stretch.split()))))
+    facts = Counter(code for stretch in codes if (code := _folded_code(stretch)))
     for sign, pattern in (("://", _URL), ("www.", _URL), ("@", _EMAIL), ("", _MONTH_AND_DAY)):
         if sign in text and (found := pattern.findall(text)):
             facts.update(found)
             text = pattern.sub(",", text)
-    facts.update(_with_letters_before(match) for match in _NUMBER.finditer(text))
-    facts.update(_NAME.findall(_NUMBER.sub(",", text)))
+    numbers, between, end = [], [], 0
+    for match in _NUMBER.finditer(text):
+        numbers.append(_with_letters_before(match))
+        between.append(text[end : match.start()])
+        end = match.end()
+    facts.update(numbers)
+    facts.update(_NAME.findall(",".join([*between, text[end:]])))
     return facts
 
 

@@ -49,7 +49,7 @@ class PageContent:
 
     @cached_property
     def word_count(self) -> int:
-        return sum(1 for _ in WORD.finditer(self.words))
+        return len(WORD.findall(self.words))
 
     @cached_property
     def content_hash(self) -> str:

@@ -38,16 +38,17 @@ def _read(root: Tag, reader: Reader, left_out: Set[int]) -> list[Block]:
     waiting: list[tuple[Iterator, Closer]] = [(iter((root,)), reader.end_paragraph)]
     while waiting:
         children, close = waiting[-1]
-        node = next(children, None)
-        if node is None:
+        for node in children:
+            if isinstance(node, str):
+                reader.add_text(node)
+            elif node.position in left_out:
+                reader.end_paragraph()
+            elif closer := _begin(node, reader):
+                waiting.append((iter(node.contents), closer))
+                break
+        else:
             waiting.pop()
             close()
-        elif isinstance(node, str):
-            reader.add_text(node)
-        elif node.position in left_out:
-            reader.end_paragraph()
-        elif closer := _begin(node, reader):
-            waiting.append((iter(node.contents), closer))
     return reader.finish()
 
 

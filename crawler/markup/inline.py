@@ -7,7 +7,6 @@ would see it. Which text stands in which paragraph is decided in convert.py.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from crawler.markup.blocks import SPACE, Mark, Run
@@ -29,6 +28,7 @@ _ESCAPES = {
     for is_linked in (False, True)
     for is_followed in (False, True)
 }
+_PLAIN_ADDRESS = re.compile(r"[^\s<>\\|&()]+")
 _BLOCK_MARKUP = re.compile(
     r"""(?P<before>)(?:\#{1,6}|[-+])(?=\s|$)
     | (?P<number>\d{1,9})(?=[.)](?:\s|$))
@@ -78,6 +78,8 @@ def without_images(runs: Sequence[Run], keeps_shown: bool, is_heading: bool) -> 
 
     An image that is all there is of a link or of a heading leaves its words.
     """
+    if all(run.kind != "image" for run in runs):
+        return list(runs)
     worded = [run for run in runs if run.kind != "image" and run.text.strip()]
     worded_links = {mark for run in worded for mark in run.marks if mark.kind == "link"}
     kept = []
@@ -93,33 +95,52 @@ def without_images(runs: Sequence[Run], keeps_shown: bool, is_heading: bool) -> 
 
 def _tokens(runs: Iterable[Run], keeps_breaks: bool) -> list[Run]:
     """Return the runs merged, their outer blanks as tokens of their own that carry what both neighbours share."""
-    split: list[Run] = []
-    for run in _merged(runs):
-        if run.kind in ("text", "code"):
-            split.extend(_split_blanks(run))
-        else:
-            split.append(SPACE if run.kind == "break" and not keeps_breaks else run)
     tokens: list[Run] = []
     blank: Run | None = None
-    for token in split:
-        if token.kind in ("space", "break"):
+    for run in _merged(runs):
+        kind = run.kind
+        if kind in ("space", "break"):
+            token = SPACE if kind == "break" and not keeps_breaks else run
             blank = token if blank is None or token.kind == "break" else blank
             continue
+        token, after = run, None
+        if kind != "image":
+            core = " ".join(run.text.split())
+            if run.text and (not core or run.text[0].isspace()):
+                blank = blank or SPACE
+            if not core:
+                continue
+            token = run if core == run.text else Run(core, run.marks, kind)
+            after = SPACE if run.text[-1].isspace() else None
         if blank and tokens:
-            shared = tuple(mark for mark in tokens[-1].marks if mark in token.marks)
-            tokens.append(blank._replace(marks=shared))
-        blank = None
+            tokens.append(_with_shared_marks(blank, tokens[-1].marks, token.marks))
+        blank = after
         tokens.append(token)
     return tokens
 
 
+def _with_shared_marks(blank: Run, before: tuple[Mark, ...], after: tuple[Mark, ...]) -> Run:
+    shared = before if before == after else tuple(mark for mark in before if mark in after)
+    return blank if shared == blank.marks else blank._replace(marks=shared)
+
+
 def _merged(runs: Iterable[Run]) -> Iterator[Run]:
     """Yield the runs, neighbours of one kind and the same marks as one."""
-    for (marks, kind), group in groupby(runs, key=lambda run: (run.marks, run.kind)):
-        if kind in ("text", "code"):
-            yield Run("".join(run.text for run in group), marks, kind)
+    held: Run | None = None
+    more: list[str] = []
+    for run in runs:
+        if held is not None and held.kind == run.kind and held.marks == run.marks:
+            more.append(run.text)
+            continue
+        if held is not None:
+            yield held._replace(text="".join([held.text, *more])) if more else held
+            held, more = None, []
+        if run.kind in ("text", "code"):
+            held = run
         else:
-            yield from group
+            yield run
+    if held is not None:
+        yield held._replace(text="".join([held.text, *more])) if more else held
 
 
 def _unmarked(tokens: Sequence[Run], spans: Iterable[_Span]) -> list[Run]:
@@ -130,15 +151,6 @@ def _unmarked(tokens: Sequence[Run], spans: Iterable[_Span]) -> list[Run]:
             marks = tuple(mark for mark in bare[position].marks if mark != span.mark)
             bare[position] = bare[position]._replace(marks=marks)
     return list(_merged(bare))
-
-
-def _split_blanks(run: Run) -> list[Run]:
-    core = " ".join(run.text.split())
-    if not core:
-        return [SPACE] if run.text else []
-    before = [SPACE] if run.text[0].isspace() else []
-    after = [SPACE] if run.text[-1].isspace() else []
-    return [*before, run._replace(text=core), *after]
 
 
 def _pieces(tokens: Sequence[Run]) -> tuple[list[str], list[_Span]]:
@@ -156,15 +168,18 @@ def _pieces(tokens: Sequence[Run]) -> tuple[list[str], list[_Span]]:
                 spans.append(_Span(mark, start, len(pieces), first, position, is_within, is_around))
             pieces.append(_link_end(mark) if mark.kind == "link" else _DELIMITERS[mark.kind])
 
+    marks: tuple[Mark, ...] = ()
     for position, token in enumerate(tokens):
-        close(next((i for i, entry in enumerate(opened) if entry[0] not in token.marks), len(opened)), position)
-        is_open = {entry[0] for entry in opened}
-        fresh = [mark for mark in token.marks if mark not in is_open]
-        if len(fresh) > 1:
-            fresh.sort(key=lambda mark: -_reach(tokens, position, mark))
-        for mark in fresh:
-            opened.append((mark, len(pieces), position))
-            pieces.append("[" if mark.kind == "link" else _DELIMITERS[mark.kind])
+        if token.marks != marks:
+            marks = token.marks
+            close(next((i for i, entry in enumerate(opened) if entry[0] not in marks), len(opened)), position)
+            is_open = {entry[0] for entry in opened}
+            fresh = [mark for mark in marks if mark not in is_open]
+            if len(fresh) > 1:
+                fresh.sort(key=lambda mark: -_reach(tokens, position, mark))
+            for mark in fresh:
+                opened.append((mark, len(pieces), position))
+                pieces.append("[" if mark.kind == "link" else _DELIMITERS[mark.kind])
         is_followed = position + 1 < len(tokens) and tokens[position + 1].kind not in ("space", "break")
         pieces.append(_write_token(token, is_followed))
     close(0, len(tokens))
@@ -213,7 +228,7 @@ def _is_punctuation(character: str) -> bool:
 
 def _write_token(token: Run, is_followed: bool) -> str:
     if token.kind == "text":
-        is_linked = any(mark.kind == "link" for mark in token.marks)
+        is_linked = bool(token.marks) and any(mark.kind == "link" for mark in token.marks)
         return _ESCAPES[is_linked, is_followed].sub(_escape_match, token.text)
     if token.kind == "code":
         return _code_span(token.text)
@@ -256,6 +271,8 @@ def _link_end(mark: Mark) -> str:
 
 def _destination(address: str) -> str:
     """Return the address as CommonMark 6.3 wants it: no blanks, no unpaired parentheses, nothing that escapes."""
+    if _PLAIN_ADDRESS.fullmatch(address):
+        return address
     written = re.sub(r"[\s<>\\|]", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), address)
     written = re.sub(r"&(?=#?\w+;)", r"\\&", written)
     if not _is_balanced(written):
@@ -273,5 +290,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def _written_title(title: str) -> str:
+    if not title:
+        return ""
     words = " ".join(title.split())
     return ' "' + re.sub(r'["\\]|&(?=#?\w+;)', r"\\\g<0>", words) + '"' if words else ""

@@ -26,6 +26,7 @@ _MENU_ROLES = frozenset(("navigation", "search", "menu", "menubar", "toolbar"))
 _LINKS = frozenset(("a", "button"))
 _SITE_ROLES = frozenset(("banner", "contentinfo", "complementary"))
 _OWN_ROLES = frozenset(("main", "article", "region", "blockquote"))
+_ROLE_ATTRIBUTES = frozenset(("role", "aria-label", "itemtype"))
 # Not seen as text: what is no text, and the form machinery that convert.py leaves out.
 _UNSEEN = frozenset(("head", "script", "style", "select", "textarea", "datalist"))
 # A footer or an aside of the page's own that is links by this share is the site's: .25 to .6 chose the same on wcxb.
@@ -39,25 +40,33 @@ class Page(Document):
         super().__init__(html)
         self.roles: dict[int, str] = {}
         for tag in self.tags:
-            if (tag.attributes or tag.name in _ROLE_OF_TAG) and (role := _role(tag)):
+            is_marked = tag.name in _ROLE_OF_TAG or not _ROLE_ATTRIBUTES.isdisjoint(tag.attributes)
+            if is_marked and (role := _role(tag)):
                 self.roles[tag.position] = role
         self._emptied: set[int] = set()
-        self._characters, self._linked = self.weigh()
+        self._weighed: tuple[list[int], list[int]] | None = None
+        self._weighed = self._characters, self._linked = self.weigh()
 
     def empty(self, tags: Iterable[Tag]) -> None:
         """Leave out what is in the elements, and forget the roles in them."""
-        for tag in list(outermost(tags)):
+        emptied = list(outermost(tags))
+        for tag in emptied:
             tag.contents.clear()
             self._emptied.add(tag.position)
             for position in range(tag.position, tag.last + 1):
                 self.roles.pop(position, None)
-        self._characters, self._linked = self.weigh()
+        if emptied:
+            self._weighed = None
+            self._weighed = self._characters, self._linked = self.weigh()
 
     def weigh(self, left_out: Iterable[Tag] = ()) -> tuple[list[int], list[int]]:
         """Return by position how many characters a reader could see in each element, and how many of them in links.
 
         Blanks around each text do not count.
         """
+        left_out = list(left_out)
+        if not left_out and self._weighed:
+            return self._weighed
         characters, linked = [0] * len(self.tags), [0] * len(self.tags)
         for tag in self._seen(left_out):
             for node in tag.contents:

@@ -14,11 +14,15 @@ READER = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrou
 """The Markdown we write and read: CommonMark with tables and strikethrough, and without raw HTML."""
 
 _INLINE_MARKUP = re.compile(r"[\\`*_~\[\]<&]")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_PLAIN_HEADING = re.compile(r"#{1,6} ((?:[^\\`*_~\[\]<&#\n\r\0]|\\[!-/:-@\[-`{-~])*)")
 _BLOCK_READER = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 
 def plain_words(markdown: str) -> str:
     """Return the words a reader of the rendered Markdown sees, one blank between them; no image, no address."""
+    if heading := _PLAIN_HEADING.fullmatch(markdown):  # as reading it would say, in no time
+        return " ".join(_ESCAPE.sub(r"\1", heading[1]).split())
     words: list[str] = []
     references: dict = {}
     for token in _BLOCK_READER.parse(markdown, references):

@@ -1,11 +1,13 @@
 """What a page says about itself: its title, language, base and canonical address, its links, its rules for robots."""
 
 import re
+from functools import lru_cache
 from itertools import chain, islice
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from crawler.markup.tree import Document
 
+_LINE_BREAKS = str.maketrans("", "", "\t\r\n")
 _MOST_TITLES = 100  # of drawings, before the page's own
 
 
@@ -60,10 +62,11 @@ def find_links(document: Document, base_url: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, addresses)))
 
 
+@lru_cache(maxsize=1024)  # a link is resolved as one of the page's links, and where it stands in its text
 def absolute_url(base_url: str, address: str) -> str:
     """Return the address resolved against the base, or "" where it is malformed."""
     try:
-        return urljoin(base_url, re.sub(r"[\t\r\n]", "", address.strip()))
+        return urljoin(base_url, address.strip().translate(_LINE_BREAKS))
     except ValueError:
         return ""
 

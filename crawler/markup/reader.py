@@ -3,7 +3,7 @@
 convert.py walks the page; structures.py and phrases.py know what each element means and tell the reader.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 
@@ -48,7 +48,7 @@ class Reader:
         self.frames = [Frame("page")]
         self.runs: list[Run] = []
         self.marks: tuple[Mark, ...] = ()
-        self.inside: Counter[str] = Counter()
+        self.inside: defaultdict[str, int] = defaultdict(int)
         self.section_level = 1
         self.lowest_level = 1
         self._link_numbers = count(1)
@@ -106,7 +106,8 @@ class Reader:
 
     def add_text(self, text: str) -> None:
         """Add text to the paragraph. A soft hyphen is no text: it only says where a word may be cut."""
-        text = text.replace("\xad", "")
+        if "\xad" in text:
+            text = text.replace("\xad", "")
         if text and (self.runs or not text.isspace()):
             self.runs.append(Run(text, self.marks, "code" if self.inside["code"] else "text"))
 
@@ -129,6 +130,10 @@ class Reader:
         if not self.runs:
             return
         runs, self.runs = self.runs, []
+        if all(run.kind == "text" and not run.marks for run in runs):  # most are: nothing stands in their way
+            if any(run.text.strip() for run in runs):
+                self.add_block(Paragraph(tuple(runs)))
+            return
         for part in _paragraphs(runs):
             kept = without_images(self._once_linked(part), self.keeps_images, self.inside["heading"] > 0)
             if any(run.kind == "image" or run.text.strip() for run in kept):
@@ -142,6 +147,8 @@ class Reader:
     def _once_linked(self, runs: list[Run]) -> list[Run]:
         """Return the runs without those links that cover another block already: a card is linked once."""
         numbers = {mark.number for run in runs for mark in run.marks if mark.kind == "link"}
+        if not numbers:
+            return runs
         stale = numbers & self._used_links
         if not self.inside["heading"]:
             stale |= numbers & self._heading_links

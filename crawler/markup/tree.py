@@ -107,7 +107,8 @@ class Document:
 
     def _start(self, name: str, attributes: Iterable) -> None:
         """Open an element."""
-        self._end_text()
+        if self._texts:
+            self._end_text()
         if self._open.name == "head" and name not in _OF_THE_HEAD:
             self._leave_head()
         around = self._open
@@ -119,7 +120,8 @@ class Document:
 
     def _end(self, name: str) -> None:
         """Close the innermost element of the name, if any is open."""
-        self._end_text()
+        if self._texts:
+            self._end_text()
         tag = self._open
         while tag is not None and tag.name != name:
             tag = tag.parent

@@ -510,3 +510,9 @@ def test_plain_words_are_what_a_reader_sees_whatever_the_marks():
     line = "# A *b*\n\n[c][x] ![no](u) \\* &amp; ~~d~~\ne"
     markdown = f"{line}\n\n| f | `g` |\n| - | - |\n| h | |\n\n```\ni  j\n```\n\n[x]: http://e.t"
     assert plain_words(markdown) == "A b c * & d e f g h i j"
+
+
+@given(st.lists(st.sampled_from(["a", "B ", "9. ", "\\", "\\.", "#", " ", "\t", "!", "-", "*b*", "é", "(", "\xa0"])))
+def test_the_words_of_a_plain_heading_are_those_of_one_that_is_read(parts):
+    heading = f"## {''.join(parts)}"
+    assert plain_words(heading) == plain_words(f"{heading}\n")  # which is no longer a heading alone

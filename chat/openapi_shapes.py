@@ -39,6 +39,11 @@ class ChatCompletionSerializer(fields.Serializer):
     sources = SourceSerializer(many=True)
     answered_by = fields.CharField(help_text="llm, or extract where the best passages were quoted.")
     unanswered = fields.BooleanField(help_text="Whether nothing was found that answers.")
+    cut = fields.BooleanField(required=False, help_text="Whether the answer breaks off.")
+    unsupported = fields.ListField(
+        child=fields.DictField(), required=False, help_text="Facts of the answer that stand in no source."
+    )
+    offers_contact = fields.BooleanField(required=False, help_text="Whether a visitor may leave an e-mail address.")
     session_id = fields.CharField(allow_null=True)
 
 

@@ -352,6 +352,7 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   // Where the chatbot's owner asks for it, each question costs the visitor's device a moment's work.
   async function proof(question) {
     if (!settings.proof_bits) return {};
+    if (!crypto.subtle) console.warn("Sitewise: proof of work needs a page that is served over https.");
     const digest = async (text) => new DataView(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
     const asked = await digest(question);
     const [{ challenge }, hex] = [

@@ -100,6 +100,14 @@ def test_a_secret_keys_text_is_kept_nowhere(acme, support):
     assert text not in str(ApiKey.objects.values().get())
 
 
+@pytest.mark.parametrize(("kind", "says"), [("public", "Embed tab shows it again"), ("secret", "shown this once")])
+def test_a_new_keys_dialog_says_whether_it_is_shown_again(client, support, kind, says):
+    fields = {"name": "k", "kind": kind, "model_slugs": ["support"], "visitor_requests_a_minute": "30"}
+    fields |= {"origins": "https://shop.test"} if kind == "public" else {}
+    page = client.post(reverse("keys:key_new", args=["acme"]), fields, headers=HTMX).content.decode()
+    assert says in page
+
+
 def test_only_the_dashboard_itself_may_frame_the_preview(client, acme):
     public_key(acme, "https://shop.test")
     response = client.get(address("embed_preview"))

@@ -1,7 +1,9 @@
 """One turn from its question to its last word: what may be asked, what it cost, and what of it is logged."""
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -16,7 +18,9 @@ from chat.sessions import Exchange, Memory, Said, recall, remember
 from models_app.llm import Ending
 from models_app.models import Guard, MLModel
 from models_app.tokens import count_tokens
-from tenants.store import tenant_atomic
+from tenants.store import StoreDiskFails, tenant_atomic
+
+logger = logging.getLogger(__name__)
 
 MILLION = Decimal(1_000_000)
 ANSWERED = (Turn.Outcome.STOP, Turn.Outcome.LENGTH, Turn.Outcome.CUT)
@@ -208,7 +212,7 @@ class OpenTurn:
         log.answer, log.seconds = self.text, round(time.monotonic() - self._began, 3)
         if not log.answer:
             log.answered_by, log.llm = Turn.AnsweredBy.NOBODY, ""
-        with tenant_atomic():
+        with _answering_all_the_same(), tenant_atomic():
             if self._row_id is not None:
                 Turn.objects.filter(pk=self._row_id).update(**{name: getattr(log, name) for name in FIELDS_AT_THE_END})
             if asked.session_key and log.outcome in ANSWERED:
@@ -224,7 +228,7 @@ def open_turn(asked: Asked, now: datetime) -> OpenTurn:
     """
     refuse_long_question(asked.model, asked.question)
     row_id = None
-    with tenant_atomic():
+    with _answering_all_the_same(), tenant_atomic():
         _count(asked, now.date().replace(day=1))
         if asked.model.logs_questions:
             row = Turn.objects.create(
@@ -238,6 +242,15 @@ def open_turn(asked: Asked, now: datetime) -> OpenTurn:
             row_id = row.pk
     memory = recall(asked.model, asked.session_key, now) if asked.session_key else Memory(asked.history)
     return OpenTurn(asked, memory, row_id)
+
+
+@contextmanager
+def _answering_all_the_same() -> Iterator[None]:
+    """Do without what the block writes where the disk is full or read-only: the visitor gets the answer."""
+    try:
+        yield
+    except StoreDiskFails as error:
+        logger.error("A question is answered, but neither counted nor logged nor remembered. %s", error)
 
 
 def refuse_long_question(model: MLModel, question: str) -> None:

@@ -13,7 +13,7 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from tenants.models import Tenant
-from tenants.store import StoreNotReady, activated, active_store, connection
+from tenants.store import StoreDiskFails, StoreNotReady, activated, active_store, connection
 
 if TYPE_CHECKING:
     from models_app.jobs import Job
@@ -122,6 +122,8 @@ class Lease:
                 standing = self._standing()
                 self._renew()  # asked to stop or pause too: it is this worker's until the step it is in has ended
                 return standing
+        except StoreDiskFails:
+            return None  # what is full now may not be so a third of the lease later
         except StoreNotReady:
             return JobStopped("The tenant is gone.")
         except DatabaseError:

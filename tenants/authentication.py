@@ -1,9 +1,11 @@
 """API key -> tenant, for the public API: which key was sent, and what it may open."""
 
+import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import DatabaseError
 from django.utils import timezone
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 
@@ -12,6 +14,8 @@ from tenants.origins import is_allowed_origin
 from tenants.store import Store, store_of
 
 USE_NOTED_EVERY = timedelta(minutes=5)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -56,4 +60,7 @@ def authenticate(authorization: str, origin: str | None) -> Caller:
 def _note_use(key: ApiKey) -> None:
     now = timezone.now()
     if key.last_used_at is None or key.last_used_at < now - USE_NOTED_EVERY:
-        ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+        try:
+            ApiKey.objects.filter(pk=key.pk).update(last_used_at=now)
+        except DatabaseError as error:  # a full disk: whoever asks is answered all the same
+            logger.error("The use of an API key is not noted: %s", error)

@@ -4,7 +4,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
-from django_htmx.http import HttpResponseClientRedirect
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 from tenants.models import Membership, Role
 from tenants.store import StoreNotReady, activated
@@ -42,7 +42,10 @@ class TenantMiddleware:
 
 
 def _not_ready(request: HttpRequest, error: StoreNotReady) -> HttpResponse:
-    return render(request, "pages/store_not_ready.html", {"error": error}, status=503)
+    response = render(request, "pages/store_not_ready.html", {"error": error}, status=503)
+    # The page takes the place of no part of another one: there it is said in a line.
+    text = f"This did not work. {error}."
+    return trigger_client_event(response, "toast", {"text": text, "level": "bad"}) if request.htmx else response
 
 
 def _tenant_slug(path: str) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
 from tenants import installation
 from tenants.models import Tenant
@@ -28,6 +29,8 @@ class ReportingCommand(BaseCommand):
             raise CommandError(" ".join(error.messages)) from error
         except (installation.ControlDatabaseBroken, StoreNotReady, OSError) as error:
             raise CommandError(str(error)) from error
+        except OperationalError as error:  # that of tenants and their members: those of the stores are named above
+            raise CommandError(f"The database cannot be used: {error}.") from error
         self.stdout.write(json_line(report) if options["json"] else printable(self.as_text(report)))
 
     def report(self, **options) -> dict:

@@ -4,6 +4,7 @@ Everything a tenant owns lies in one SQLite file. A store is activated once, at 
 nothing names a tenant, and without an active store every query raises.
 """
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,7 +18,7 @@ from uuid import uuid4
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.management import call_command
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, OperationalError, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.loader import MigrationLoader
 from django.db.utils import ConnectionDoesNotExist, DatabaseErrorWrapper, load_backend
@@ -28,6 +29,23 @@ SIDE_FILES = ("-wal", "-shm", "-journal")
 MISSING = "its file is missing; put a back-up of it back in its place, or delete the tenant"
 BROKEN = "its file is broken ({}); put a back-up of it back in its place"
 BROKEN_INDEX = "its index is broken ({}); run `manage.py rebuild_index {}`"
+# By the kind of SQLite's error. A disk without room for the 32 KB that readers share is an error of the third kind.
+DISK_FAILURES = {
+    sqlite3.SQLITE_FULL: "the disk is full ({}); free some space",
+    sqlite3.SQLITE_READONLY: (
+        "its file cannot be written ({}); let Sitewise’s user write to it and to its folder, and see whether the disk "
+        "is mounted read-only"
+    ),
+    sqlite3.SQLITE_IOERR: "the disk is full or fails ({}); free some space, or see what the system’s log says of it",
+    sqlite3.SQLITE_CANTOPEN: (
+        "its file cannot be opened ({}); let Sitewise’s user read and write it and its folder, and see whether the "
+        "disk is mounted read-only"
+    ),
+}
+# Reads the file as it is, without the files beside it, which cannot be made where the disk is full or read-only.
+AS_IT_IS = "mode=ro&immutable=1"
+
+logger = logging.getLogger(__name__)
 
 _active: ContextVar["Store | None"] = ContextVar("active_store", default=None)
 
@@ -42,13 +60,21 @@ class NoActiveStore(RuntimeError):
 class StoreNotReady(RuntimeError):
     """The store is missing, broken or lacks a migration."""
 
+    refused = "opened"  # what cannot be done with it
+
     def __init__(self, slug: str, reason: str):
-        super().__init__(f"The data of tenant {slug} cannot be opened: {reason}")
+        super().__init__(f"The data of tenant {slug} cannot be {self.refused}: {reason}")
         self.slug, self.reason = slug, reason
 
 
 class StoreDamaged(StoreNotReady, DatabaseError):
     """A query came upon a part of the store's file that cannot be read."""
+
+
+class StoreDiskFails(StoreNotReady, OperationalError):
+    """The disk is full, read-only or fails: what was to be written is not. What the file holds is not damaged."""
+
+    refused = "written"
 
 
 @dataclass(frozen=True)
@@ -128,13 +154,18 @@ def on_tenant_commit(function: Callable) -> None:
 def activated(tenant) -> Iterator[Store]:
     """Make the tenant's store the one all queries go to, until the block ends; raises StoreNotReady.
 
-    Damage deep in the file is met by some query of the block, which raises StoreDamaged: a StoreNotReady, too.
+    Damage deep in the file is met by some query of the block, which raises StoreDamaged: a StoreNotReady, too. So is
+    StoreDiskFails, which writers meet where the disk is full or read-only; who only reads is answered where SQLite can.
     The connection belongs to this thread and this block: other threads activate the store for themselves.
     """
     store = store_of(tenant)
     with _opened(store) as is_outermost:
         if is_outermost:
-            _refuse_stale(store)
+            try:
+                _refuse_stale(store)
+            except StoreDiskFails as error:
+                _reopen_as_it_is(store, error)
+                _refuse_stale(store)
         yield store
 
 
@@ -162,6 +193,8 @@ def migrate_store(tenant) -> None:
                 call_command("migrate", app, database=store.alias, verbosity=0, interactive=False)
             with connections[store.alias].cursor() as cursor:
                 cursor.execute(f"PRAGMA user_version = {schema_stamp()}")
+    except StoreNotReady:
+        raise
     except Exception as error:  # a migration is code: whatever it raises, this store stays closed and the others go on
         raise StoreNotReady(store.slug, f"its tables could not be brought up to date ({error})") from error
 
@@ -184,7 +217,7 @@ def back_up_store(tenant, target: Path) -> Path:
             copy.execute("PRAGMA journal_mode = DELETE")  # a back-up is one file, without a write-ahead log beside it
     except sqlite3.DatabaseError as error:
         _unlink(partial)
-        raise StoreNotReady(store.slug, BROKEN.format(error)) from error
+        raise _named(error, store) or StoreNotReady(store.slug, f"it cannot be backed up ({error})") from error
     return partial.replace(target)
 
 
@@ -239,10 +272,11 @@ def _opened(store: Store) -> Iterator[bool]:
             _close(store)
 
 
-def _open(store: Store) -> bool:
+def _open(store: Store, how: str = "mode=rw", reason: str = "") -> bool:
     """Give this thread a connection to the store; returns False when it has one already.
 
-    Django's table of databases is left alone: other threads walk through it, and it would grow with every tenant.
+    The reason says why nothing can be written, where that is known before anybody tries. Django's table of databases is
+    left alone: other threads walk through it, and it would grow with every tenant.
     """
     try:
         connections[store.alias]
@@ -250,28 +284,54 @@ def _open(store: Store) -> bool:
     except ConnectionDoesNotExist:
         options = {**settings.SQLITE_OPTIONS, "uri": True}
         # mode=rw: opening never makes an empty database.
-        place = {"NAME": f"{store.path.as_uri()}?mode=rw", "OPTIONS": options}
+        place = {"NAME": f"{store.path.as_uri()}?{how}", "OPTIONS": options}
         wanted = {**connections.settings["default"], **place}
         opened = load_backend(wanted["ENGINE"]).DatabaseWrapper(wanted, store.alias)
-        opened.wrap_database_errors = _StoreErrors(opened, store)
+        opened.wrap_database_errors = _StoreErrors(opened, store, reason)
         connections[store.alias] = opened
         return True
 
 
-class _StoreErrors(DatabaseErrorWrapper):
-    """Names a damaged file for what it is, at whichever statement or row SQLite comes upon it."""
+def _reopen_as_it_is(store: Store, error: StoreDiskFails) -> None:
+    """Open the store anew without the files beside it, to be read alone; raises the error where one of them is of use.
 
-    def __init__(self, wrapper: BaseDatabaseWrapper, store: Store):
+    Who could write meanwhile would need these files, too: they are missing because nobody has the store open.
+    """
+    log = Path(f"{store.path}-wal")
+    if log.exists() and log.stat().st_size:
+        raise error
+    logger.error("%s. Until then it is only read.", error)
+    _close(store)
+    _open(store, AS_IT_IS, error.reason)
+
+
+class _StoreErrors(DatabaseErrorWrapper):
+    """Names a damaged file or a full disk for what it is, at whichever statement or row SQLite comes upon it."""
+
+    def __init__(self, wrapper: BaseDatabaseWrapper, store: Store, reason: str):
         super().__init__(wrapper)
-        self._store = store
+        self._store, self._reason = store, reason
 
     def __exit__(self, kind, error, traceback):
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
-        if code == sqlite3.SQLITE_CORRUPT_VTAB:
-            raise StoreDamaged(self._store.slug, BROKEN_INDEX.format(error, self._store.slug)) from error
-        if code & PRIMARY_CODE in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            raise StoreDamaged(self._store.slug, BROKEN.format(error)) from error
+        if named := _named(error, self._store, self._reason):
+            raise named from error
         super().__exit__(kind, error, traceback)
+
+
+def _named(error: Exception | None, store: Store, reason: str = "") -> StoreNotReady | None:
+    """Return what an error of SQLite says of the store's file or disk; None where it is about something else.
+
+    The reason, if there is one, is why nothing can be written.
+    """
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
+    kind = code & PRIMARY_CODE
+    if code == sqlite3.SQLITE_CORRUPT_VTAB:
+        return StoreDamaged(store.slug, BROKEN_INDEX.format(error, store.slug))
+    if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreDamaged(store.slug, BROKEN.format(error))
+    if kind in DISK_FAILURES:
+        return StoreDiskFails(store.slug, reason or DISK_FAILURES[kind].format(error))
+    return None
 
 
 def _close(store: Store) -> None:
@@ -289,7 +349,7 @@ def _refuse_stale(store: Store) -> None:
     try:
         with connections[store.alias].cursor() as cursor:
             stamp = cursor.execute("PRAGMA user_version").fetchone()[0]
-    except StoreDamaged:
+    except StoreNotReady:
         raise
     except DatabaseError as error:
         raise StoreNotReady(store.slug, f"its file cannot be read ({error})") from error

@@ -28,6 +28,8 @@ class KeyForm(forms.ModelForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "placeholder": "https://www.example.com"}),
     )
 
+    field_order = ["name", "kind", "model_slugs", "origins"]
+
     class Meta:
         model = ApiKey
         fields = ["name", "kind", "model_slugs", *LIMITS]

@@ -158,6 +158,8 @@ def _listed(origin: str | None) -> str | None:
 
     A key that no longer works counts, too: else its pages could not even read that it does not.
     """
+    if not origin:
+        return None
     lists = ApiKey.objects.filter(kind=ApiKey.Kind.PUBLIC).values_list("allowed_origins", flat=True)
     return origin if any(is_allowed_origin(origin, allowed) for allowed in lists) else None
 

@@ -11,8 +11,9 @@ from chat.models import Session, Turn
 from models_app import snippets
 from models_app.models import MLModel
 from tenants.models import ApiKey
-from tenants.store import activated
+from tenants.store import activated, store_of
 from tests.chat.test_openai_clients import QUESTIONS, AttentiveLLM, said_after
+from tests.damage import damage_table
 from tests.fakes.openai_server import Reply, delta, refusal
 from tests.live import live_url  # noqa: F401
 
@@ -144,16 +145,22 @@ def test_a_stream_begins_with_a_ping_and_ends_without_done(client):
     assert text.startswith("event: ping\n\n") and "[DONE]" not in text
 
 
-def test_an_llm_that_fails_is_told_in_difys_words(client, llm):
-    llm.will(refusal(503), refusal(503))
-    answer = client.send("When do you open?")
-    if answer.status_code != 200:  # an installation may let its passages answer
-        assert refused(answer) == (400, "completion_request_error")
+def test_an_llm_that_fails_does_not_show_its_reason(client, llm):
+    llm.will(refusal(503, "overloaded"), refusal(503, "overloaded"))
+    assert "overloaded" not in client.send("When do you open?").text
     llm.will(Reply(chunks=[delta(content="We "), {"error": {"message": "overloaded"}}]))
-    events = list(events_of(client.send("When do you open?", "streaming")))
-    assert [event["event"] for event in events] == ["message", "error"]
-    assert (events[-1]["status"], events[-1]["code"]) == (400, "completion_request_error")
-    assert "overloaded" not in events[-1]["message"]
+    answer = client.send("When do you open?", "streaming")
+    assert [event["event"] for event in events_of(answer)][-1] == "message_end"
+    assert "overloaded" not in answer.text
+
+
+def test_an_error_in_the_stream_is_its_last_event(client, acme):
+    damage_table(store_of(acme), "models_app_trainingsnippet")
+    answer = client.send("When do you open?", "streaming")
+    (event,) = events_of(answer)
+    assert (answer.status_code, event["event"]) == (200, "error")
+    assert (event["status"], event["code"]) == (400, "app_unavailable") and event["message_id"]
+    assert refused(client.send("When do you open?")) == (400, "app_unavailable")
 
 
 def test_thumbs_are_kept_with_their_reason_and_taken_back(client):

@@ -11,8 +11,10 @@ from openai import OpenAI
 from chat.models import Session, Turn
 from models_app import snippets
 from tenants.models import ApiKey
+from tenants.store import store_of
 from tests.conftest import PROJECT, needs
-from tests.fakes.openai_server import OpenAIServer, Reply, Request, delta, streamed, whole
+from tests.damage import damage_table
+from tests.fakes.openai_server import OpenAIServer, Reply, Request, streamed, whole
 from tests.live import live_url  # noqa: F401
 
 NODE, NPM = shutil.which("node"), shutil.which("npm")
@@ -140,7 +142,7 @@ async def test_the_python_clients_asynchronous_form_streams_too(live_url, key): 
     assert text.strip() == said_after(1)
 
 
-def test_the_python_client_raises_its_own_errors(client, live_url, key, limited_key, llm):  # noqa: F811
+def test_the_python_client_raises_its_own_errors(client, live_url, key, limited_key, acme):  # noqa: F811
     def ask(client=client, **change):
         return client.chat.completions.create(
             **{"model": "support", "messages": [{"role": "user", "content": "Hello?"}]} | change
@@ -155,9 +157,9 @@ def test_the_python_client_raises_its_own_errors(client, live_url, key, limited_
     ask(client.with_options(api_key=limited_key))
     with pytest.raises(openai.RateLimitError):
         ask(client.with_options(api_key=limited_key))
-    llm.will(Reply(chunks=[delta(content="We "), {"error": {"message": "overloaded"}}]))
+    damage_table(store_of(acme), "models_app_trainingsnippet")
     with pytest.raises(openai.APIError):
-        list(ask(stream=True))
+        list(ask(stream=True, messages=[{"role": "user", "content": "When do you open?"}]))
 
 
 # --- Node ----------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
 """What answers while something is away: the next LLM, the quoted passages, the contact form; and that each is seen."""
 
 import time
-from contextlib import aclosing
 from decimal import Decimal
 
 import pytest
-from asgiref.sync import async_to_sync
 
-from chat.answer import Answered, Asked, Piece, answer_question, whole_answer
+from chat.answer import Asked, Piece
 from chat.models import Session, Turn
 from models_app import snippets
-from tenants.store import active_store
+from tests.chat.asking import answer_of, events_of
 from tests.fakes.openai_server import OpenAIServer, Reply, delta, refusal, streamed
 
 QUESTION = "When do you open?"
@@ -39,21 +37,6 @@ def model(support, llm):
     support.save()
     snippets.add(support, "Opening hours", "We open at 9.", uri="https://ex.test/hours")
     return support
-
-
-def answer_of(asked: Asked) -> Answered:
-    return async_to_sync(whole_answer)(active_store(), asked)
-
-
-def events_of(asked: Asked) -> list:
-    """Return what a visitor sees of a streamed answer."""
-
-    async def collect():
-        async with aclosing(answer_question(store, asked)) as events:
-            return [event async for event in events]
-
-    store = active_store()
-    return async_to_sync(collect)()
 
 
 def asked_llms(server: OpenAIServer) -> list[str]:

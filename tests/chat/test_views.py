@@ -7,6 +7,7 @@ from chat.models import Turn
 from models_app import snippets
 from models_app.models import MLModel
 from tests.conftest import make_person
+from tests.fakes.openai_server import OpenAIServer, streamed
 
 HTMX = {"HX-Request": "true"}
 
@@ -128,6 +129,15 @@ def test_an_llm_that_is_away_is_told_above_what_answers_instead(shop, ann_browse
     page = ann_browser.post(address("test_answer"), {"question": "repair"}, headers=HTMX).content.decode()
     assert "small: The LLM cannot be reached. The best passages were quoted instead." in page
     assert (Turn.objects.get().outcome, Turn.objects.get().answered_by) == ("stop", "extract")
+
+
+def test_facts_that_stand_in_no_source_are_shown_with_a_test_answer(shop, ann_browser):
+    with OpenAIServer() as llm:
+        shop.provider_base_url, shop.llm, shop.provider_key = llm.url, "small", "k"
+        shop.save()
+        llm.will(streamed("It costs 987 €."))
+        page = ann_browser.post(address("test_answer"), {"question": "repair"}, headers=HTMX).content.decode()
+    assert "Found in none of the sources: <mark>987 €</mark> (price)." in page
 
 
 def test_facts_that_stand_in_no_source_are_shown_and_found_in_history(support, ann_browser):

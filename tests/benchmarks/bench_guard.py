@@ -7,6 +7,7 @@ wrong fact is one that its text does not hold in any place; one that is true of 
 """
 
 import json
+import os
 import re
 import statistics
 import time
@@ -14,7 +15,13 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from chat.guard import forget_sources, unsupported
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup()
+
+from chat.guard import forget_sources, unsupported  # noqa: E402
 
 HERE = Path(__file__).parent
 MARKED = re.compile("⟦([^⟧]+)⟧|⟪([^⟫]+)⟫")

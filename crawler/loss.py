@@ -6,41 +6,16 @@ let fall. Facts are what an answer must not get wrong: numbers, prices, dates, a
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from crawler.markup.select import Content
+from crawler.shown_text import LINK_END, ShownText
 
 MOST_LOST_SHOWN = 20
 LONGEST_SHOWN_CHARACTERS = 200
 # Characters gone through for facts that are only read in other limits: on a page of megabytes the words must do.
 MOST_SEARCHED = 300_000_000
-
-# Scripts, styles and form machinery are no text; a formula is written in TeX, not in the signs it is drawn with.
-_UNSEEN = frozenset(
-    ("head", "script", "style", "select", "textarea", "datalist", "noframes", "option", "optgroup", "math")
-)
-_INLINE = frozenset(
-    (
-        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i"),
-        *("ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub"),
-        *("sup", "time", "tt", "u", "var", "wbr"),
-    )
-)
-_SPACED = frozenset(("label", "button", "input", "text", "title", "desc", "img"))
-_CODE = frozenset(("code", "kbd", "samp", "tt"))
-_CELLS = frozenset(("td", "th"))
-_KINDS = {
-    **dict.fromkeys(_CODE, "code"),
-    **dict.fromkeys(("pre", "listing", "xmp", "plaintext"), "listing"),
-    **dict.fromkeys(("h1", "h2", "h3", "h4", "h5", "h6", "summary", "dt"), "title"),
-    "form": "form",
-}
-_INSIDE = ("", "code", "listing", "title", "form")
-_TITLE_ROLES = frozenset(("heading", "tablist"))
-# A sign that nobody sees stands where a link ended: the words of two neighbours do not run together.
-_LINK_END = "\u2060"
 
 # Markdown as ours is written. No pattern looks further than it must: 2,000 characters for what may not be closed.
 _MARKDOWN = re.compile(
@@ -64,7 +39,7 @@ _BLANKS = re.compile("  +")
 _OTHER_BLANKS = "\t\r\f\v\xa0\u1680\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 # What Markdown writes for emphasis, code and links, and what nobody sees, tells no text from another.
 _FOLDED_SIGNS = {**dict.fromkeys(map(ord, "\t\r\f\v^"), " "), ord("|"): "\n", **dict.fromkeys(map(ord, "*`~[]"))}
-_MARKS = re.compile(rf"[*`~\[\]\xad{_LINK_END}]")
+_MARKS = re.compile(rf"[*`~\[\]\xad{LINK_END}]")
 
 _CAPITALS = "".join(sign for sign in map(chr, range(0x530)) if sign.isupper())
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
@@ -127,13 +102,13 @@ class Loss:
         }
 
 
-def loss_at_reading(content: Content, markdown: str, landmarks: Iterable[str]) -> dict:
+def loss_at_reading(shown: ShownText, markdown: str, landmarks: Iterable[str]) -> dict:
     """Return what the page shows, what was selected of it and what moved to the site's parts, and what neither holds.
 
     Shape: {"page": M, "selected": M, "moved": M, "lost_words", "lost_facts", "lost_fact_count", "lost_cells"} with M =
     {"words", "facts", "cells"}. The page is counted as its text shows: where links lead is no part of it.
     """
-    page = _count_page(content)
+    page = _count_page(shown)
     selected, moved = _count_shown(markdown), _count_shown("\n\n".join(landmarks))
     measures = {"page": page.measure, "selected": selected.measure, "moved": moved.measure}
     return loss_between(page, selected + moved).added_to(measures)
@@ -204,9 +179,9 @@ def _count_shown(markdown: str) -> Counted:
     return _counted(shown, codes, cells_of(markdown))
 
 
-def _count_page(content: Content) -> Counted:
-    page = _PageText(content)
-    return _counted("".join(page.pieces), page.codes, Counter(filter(None, page.cells)))
+def _count_page(page: ShownText) -> Counted:
+    cells = map(_words_in, page.cells)
+    return _counted("".join(page.pieces), page.codes, Counter(filter(None, cells)))
 
 
 def _counted(shown: str, codes: Iterable[str], cells: Counter[str]) -> Counted:
@@ -323,61 +298,3 @@ def _shown(markdown: str) -> tuple[str, list[str], list[str]]:
         return match["listing"] or match["literal"] or ""
 
     return _MARKDOWN.sub(show, markdown), codes, targets
-
-
-class _PageText:
-    """The visible text of a whole parsed page, read off its tree: pieces of text, code spans, and cells of tables."""
-
-    def __init__(self, content: Content) -> None:
-        self.pieces: list[str] = []
-        self.codes: list[str] = []
-        self.cells: list[str] = []
-        self._inside = dict.fromkeys(_INSIDE, 0)
-        top = content.roots[0]
-        while top.parent is not None:
-            top = top.parent
-        self._read(top)
-
-    def _read(self, top) -> None:
-        waiting: list[tuple[Iterator, object, str, int]] = [(iter(top.contents), top, "", 0)]
-        pieces, inside = self.pieces, self._inside
-        while waiting:
-            children, tag, kind, start = waiting[-1]
-            for node in children:
-                if isinstance(node, str):
-                    pieces.append(node if inside["listing"] else node.replace("\n", " "))
-                elif node.name not in _UNSEEN and (node.name != "button" or self._is_seen_button(node)):
-                    kind = _KINDS.get(node.name) or ("title" if node.get("role") in _TITLE_ROLES else "")
-                    waiting.append((iter(node.contents), node, kind, len(pieces)))
-                    self._begin(node.name)
-                    inside[kind] += 1
-                    break
-            else:
-                waiting.pop()
-                inside[kind] -= 1
-                self._end(tag.name, start)
-
-    def _is_seen_button(self, tag) -> bool:
-        """Return whether the reader sees the button's text: form machinery is no text."""
-        if self._inside["title"]:
-            return True
-        is_forms = self._inside["form"] or tag.get("form", None) is not None
-        return not is_forms or any(tag.get(name, None) is not None for name in ("aria-expanded", "aria-controls"))
-
-    def _begin(self, name: str) -> None:
-        if name not in _INLINE:
-            self.pieces.append(" " if name in _SPACED else "\n")
-        elif name == "a" and self.pieces and self.pieces[-1] == _LINK_END:
-            self.pieces.append(" ")
-
-    def _end(self, name: str, start: int) -> None:
-        if name in _CODE and not self._inside["listing"] and not self._inside["code"]:
-            self.codes.append("".join(self.pieces[start:]))
-        elif name in _CELLS:
-            self.cells.append(_words_in("".join(self.pieces[start:])))
-        if name not in _INLINE:
-            self.pieces.append(" " if name in _SPACED else "\n")
-        elif name == "a":
-            self.pieces.append(_LINK_END)
-        elif name == "sup" and "".join(self.pieces[start:]).lstrip()[:1].isdigit():
-            self.pieces.insert(start, " ")  # ten to the sixth is not 106, but the "st" of 1st belongs to it

@@ -13,6 +13,8 @@ from crawler.markup.select import select_content
 from crawler.models import TITLE_LENGTH
 from crawler.repeated import IMAGE, LINK_TARGET
 from crawler.same_text import same_text
+from crawler.shown_text import ShownText
+from models_app.page_texts import ShownPage
 
 # The pages of a site are much alike and read again once an import: more effort saves little disk.
 COMPRESSION_LEVEL = 3
@@ -39,6 +41,7 @@ class PageContent:
     is_shell: bool = False
     is_followed: bool = True
     lack: str = ""
+    shown: ShownPage | None = None
     report: dict = field(default_factory=dict)
 
     @cached_property
@@ -72,6 +75,7 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
     content = select_content(html, url)
     markdown = to_markdown(content, with_images)
     landmarks = landmark_markdown(content, with_images)
+    shown = ShownText(content)
     said_to_robots = {word.strip() for word in robots_header.lower().replace(":", ",").split(",")}
     is_nofollow = content.is_nofollow or not said_to_robots.isdisjoint({"nofollow", "none"})
     return PageContent(
@@ -86,6 +90,7 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
         needs_scripts=content.needs_scripts,
         is_shell=content.is_shell,
         is_followed=not is_nofollow,
+        shown=shown.page(),
         report={
             "selected_by": content.selected_by,
             "warnings": list(content.warnings),
@@ -94,7 +99,7 @@ def read_html(html: str, url: str, robots_header: str, with_images: bool) -> Pag
             "is_noindex": content.is_noindex or not said_to_robots.isdisjoint({"noindex", "none"}),
             "is_nofollow": is_nofollow,
             "needs_scripts": content.needs_scripts,
-            "loss": loss_at_reading(content, markdown, landmarks),
+            "loss": loss_at_reading(shown, markdown, landmarks),
         },
     ).made_ahead()
 

@@ -35,6 +35,7 @@ from crawler.web.path_patterns import EXCLUDED, NOT_INCLUDED
 from crawler.web.site import DISALLOWED, NOT_A_PAGE, OUT_OF_SCOPE, ListRules, SiteRules
 from crawler.web.sitemap import ALREADY_READ
 from models_app.jobs import Lease
+from models_app.page_texts import keep_page_text
 from tenants.store import tenant_atomic
 
 logger = logging.getLogger(__name__)
@@ -266,6 +267,8 @@ class PageReader:
             return
         page.state, page.final_url = State.READ, page.url
         page.save()
+        if content.shown:
+            keep_page_text(self.job.model, page.url, content.shown)
         self._known_hashes.add(page.content_hash)
         if twin:
             self._lead_to(twin, page, SAME_TEXT)

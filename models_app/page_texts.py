@@ -17,14 +17,24 @@ LONGEST_WHOLE = 100  # characters; of a longer sentence the link names how it be
 END_CHARACTERS = 40
 LEAST_CHARACTERS = 8  # shorter texts (a price in a table) stand on too many pages in too many places
 LONGEST_UNSPACED = 300
+COMPRESSION_LEVEL = 3
 
 
 @dataclass(frozen=True)
 class ShownPage:
     """A page's visible text, a block of it a line, and its headings' anchors as (line, id), in order."""
 
-    text: str
+    packed: bytes  # the text, compressed by zlib
     anchors: tuple[tuple[int, str], ...] = ()
+
+    @classmethod
+    def of(cls, text: str, anchors: Iterable[tuple[int, str]] = ()) -> "ShownPage":
+        """Return the page that shows this text."""
+        return cls(zlib.compress(text.encode("utf-8", "replace"), COMPRESSION_LEVEL), tuple(anchors))
+
+    @cached_property
+    def text(self) -> str:
+        return zlib.decompress(self.packed).decode()
 
     @cached_property
     def _folded(self) -> str:
@@ -72,31 +82,26 @@ class ShownPage:
         return self.anchors[position - 1][1] if position else ""
 
 
-def keep_page_texts(model: MLModel, pages: Iterable[tuple[str, ShownPage]]) -> None:
-    """Keep what pages show, in place of what they showed before; belongs into the transaction of their snippets."""
-    rows = [
-        PageText(
-            model=model, uri=uri, text=zlib.compress(page.text.encode(), 3), anchors=[list(a) for a in page.anchors]
-        )
-        for uri, page in pages
-    ]
+def keep_page_text(model: MLModel, uri: str, page: ShownPage) -> None:
+    """Keep what a page shows, in place of what it showed before."""
+    shown = {"text": page.packed, "anchors": [list(anchor) for anchor in page.anchors]}
     PageText.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["model", "uri"], update_fields=["text", "anchors"]
+        [PageText(model=model, uri=uri, **shown)],
+        update_conflicts=True,
+        unique_fields=["model", "uri"],
+        update_fields=list(shown),
     )
 
 
-def drop_page_texts(model: MLModel, uris: Iterable[str]) -> None:
-    """Forget what pages show that are gone."""
-    PageText.objects.filter(model=model, uri__in=list(uris)).delete()
+def drop_page_text(model: MLModel, uri: str) -> None:
+    """Forget what a page showed that is gone."""
+    PageText.objects.filter(model=model, uri=uri).delete()
 
 
 def shown_pages(model: MLModel, uris: Iterable[str]) -> dict[str, ShownPage]:
     """Return what those of the pages show that are kept, by their addresses."""
     rows = PageText.objects.filter(model=model, uri__in=set(uris))
-    return {
-        row.uri: ShownPage(zlib.decompress(row.text).decode(), tuple((line, name) for line, name in row.anchors))
-        for row in rows
-    }
+    return {row.uri: ShownPage(row.text, tuple((line, name) for line, name in row.anchors)) for row in rows}
 
 
 def _folded(words: str) -> str:

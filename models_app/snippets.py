@@ -11,6 +11,7 @@ from models_app import index
 from models_app.dropped import move_dropped, note_dropped, without_dropped
 from models_app.embedder import space_of
 from models_app.models import MLModel, SnippetVersion, TrainingSnippet
+from models_app.page_texts import drop_page_text
 from models_app.rewriting import delete_related, index_rows, mark_gone, rewrite, settle_edit, take_as_source, text_of
 from models_app.sections import (
     TITLE_LENGTH,
@@ -246,6 +247,7 @@ def retire_pages(model: MLModel, uris: Iterable[str], source: str = Source.CRAWL
             standing = model.snippets.filter(uri=uri, source=source)
             retired += _remove(standing.filter(is_edited=False))
             mark_gone(standing.filter(is_edited=True))
+            drop_page_text(model, uri)
     return retired
 
 
@@ -261,6 +263,7 @@ def move_page(model: MLModel, old_uri: str, new_uri: str) -> int:
                 moved += model.snippets.filter(uri=old_uri, source=source).update(uri=new_uri)
         if moved:
             move_dropped(model, old_uri, new_uri)
+        drop_page_text(model, old_uri)
     return moved
 
 

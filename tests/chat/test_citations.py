@@ -5,7 +5,7 @@ import pytest
 from chat.citations import cite, cite_quoted
 from chat.context import get_context
 from models_app import snippets
-from models_app.page_texts import ShownPage, keep_page_texts
+from models_app.page_texts import ShownPage, keep_page_text
 
 SHIPPING, RETURNS = "https://shop.test/shipping", "https://shop.test/returns"
 
@@ -28,19 +28,18 @@ def model(support):
         uri=RETURNS,
     )
     snippets.add(support, "Parcel", "Parcel lockers are open at night. We love every parcel.")
-    keep_page_texts(
+    keep_page_text(
         support,
-        [
-            (
-                SHIPPING,
-                ShownPage(
-                    "Shipping\nWe ship to 12 countries. A parcel to Norway takes four working days.\nto\ncosts\n"
-                    "Norway\n"
-                    "9.90 EUR for each parcel"
-                ),
-            ),
-            (RETURNS, ShownPage("Returns\nSend a parcel back within 30 days. The refund arrives on your card later.")),
-        ],
+        SHIPPING,
+        ShownPage.of(
+            "Shipping\nWe ship to 12 countries. A parcel to Norway takes four working days.\nto\ncosts\nNorway\n"
+            "9.90 EUR for each parcel"
+        ),
+    )
+    keep_page_text(
+        support,
+        RETURNS,
+        ShownPage.of("Returns\nSend a parcel back within 30 days. The refund arrives on your card later."),
     )
     return support
 

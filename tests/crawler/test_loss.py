@@ -8,6 +8,7 @@ import pytest
 from crawler.loss import cells_of, facts_of, loss_at_reading, loss_at_splitting
 from crawler.markup.convert import landmark_markdown, to_markdown
 from crawler.markup.select import select_content
+from crawler.shown_text import ShownText
 from crawler.web.decode import decode_text
 
 PAGE = """\
@@ -24,7 +25,7 @@ or write to ann@acme.example; see <a href="https://acme.example/fees?x=1">our li
 
 def read(html: str):
     content = select_content(html, "https://acme.example/")
-    return content, to_markdown(content), landmark_markdown(content)
+    return ShownText(content), to_markdown(content), landmark_markdown(content)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +63,21 @@ def test_a_page_that_is_read_whole_has_lost_nothing():
 
 
 def test_what_a_converter_drops_shows():
-    content, markdown, landmarks = read(PAGE)
-    loss = loss_at_reading(content, markdown.replace("4.50", "").replace("ann@", ""), landmarks)
+    shown, markdown, landmarks = read(PAGE)
+    loss = loss_at_reading(shown, markdown.replace("4.50", "").replace("ann@", ""), landmarks)
     assert (loss["lost_words"], loss["lost_cells"]) == (3, 1)
     assert sorted(loss["lost_facts"]) == ["4.50", "ann@acme.example"]
-    assert loss_at_reading(content, markdown, ())["lost_facts"] == ["2026", "Plans", "Acme"]
+    assert loss_at_reading(shown, markdown, ())["lost_facts"] == ["2026", "Plans", "Acme"]
 
 
 def test_a_number_that_changed_is_lost_though_its_digits_stand():
-    content, markdown, landmarks = read("<main><p>It costs 5 euros in all of our many shops, 15 of them.</p></main>")
-    assert loss_at_reading(content, markdown.replace(" 5 ", " 51 "), landmarks)["lost_facts"] == ["5 euros"]
+    shown, markdown, landmarks = read("<main><p>It costs 5 euros in all of our many shops, 15 of them.</p></main>")
+    assert loss_at_reading(shown, markdown.replace(" 5 ", " 51 "), landmarks)["lost_facts"] == ["5 euros"]
 
 
 def test_splitting_adds_its_own_loss_and_what_moved_to_the_site():
-    content, markdown, landmarks = read(PAGE)
-    reading = loss_at_reading(content, markdown, landmarks)
+    shown, markdown, landmarks = read(PAGE)
+    reading = loss_at_reading(shown, markdown, landmarks)
     whole = loss_at_splitting(reading, markdown, markdown, [markdown])
     assert whole["lost_words"] == whole["lost_fact_count"] == 0
     assert whole["snippets"]["words"] == reading["selected"]["words"]
@@ -111,8 +112,8 @@ def test_pages_that_are_converted_whole_lose_nothing(shared):
     clean = 0
     for row in rows:
         html = decode_text(gzip.decompress((folder / row["file"]).read_bytes()), "text/html")
-        content, markdown, landmarks = read(html)
-        loss = loss_at_reading(content, markdown, landmarks)
+        shown, markdown, landmarks = read(html)
+        loss = loss_at_reading(shown, markdown, landmarks)
         clean += loss["lost_words"] == 0
         assert loss["page"]["words"] <= sum(loss[step]["words"] for step in ("selected", "moved")) + loss["lost_words"]
     assert clean >= len(rows) / 3, (clean, len(rows))  # on the others the author's main part leaves out some text

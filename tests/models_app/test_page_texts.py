@@ -1,9 +1,9 @@
 """Links that lead to the very sentence, where the page says it once."""
 
-from models_app.page_texts import ShownPage, drop_page_texts, keep_page_texts, shown_pages
+from models_app.page_texts import ShownPage, drop_page_text, keep_page_text, shown_pages
 
 URI = "https://shop.test/help"
-PAGE = ShownPage(
+PAGE = ShownPage.of(
     "Home\nShipping\nWe ship to 12 countries.\nReturns\nSend it back within 30 days.\nSend it back, please.\n"
     "Warranty\nThe warranty of all our frames, forks and handlebars lasts five years from the day on which they were "
     "bought.\nAsk us.\nContact\nAsk us.\n日本語のページです。返品は30日以内。",
@@ -39,11 +39,11 @@ def test_a_sentence_that_the_page_does_not_have_leads_to_the_page():
 
 
 def test_a_part_of_a_word_is_no_place():
-    assert ShownPage("Cardholders pay less.").address(URI, "older") == URI
+    assert ShownPage.of("Cardholders pay less.").address(URI, "older") == URI
 
 
 def test_the_marks_of_the_directive_are_escaped():
-    page = ShownPage("Mon-Fri, 9 & 17, 50% off")
+    page = ShownPage.of("Mon-Fri, 9 & 17, 50% off")
     assert page.address(URI, "Mon-Fri, 9 & 17, 50% off").endswith(
         ":~:text=Mon%2DFri%2C%209%20%26%2017%2C%2050%25%20off"
     )
@@ -58,8 +58,9 @@ def test_an_address_keeps_no_anchor_of_its_own_beside_the_sentence():
 
 
 def test_page_texts_are_replaced_and_forgotten(support):
-    keep_page_texts(support, [(URI, PAGE), (f"{URI}/2", PAGE)])
-    keep_page_texts(support, [(URI, ShownPage("Now this."))])
+    keep_page_text(support, URI, PAGE)
+    keep_page_text(support, f"{URI}/2", PAGE)
+    keep_page_text(support, URI, ShownPage.of("Now this."))
     assert shown_pages(support, [URI])[URI].text == "Now this."
-    drop_page_texts(support, [URI])
+    drop_page_text(support, URI)
     assert set(shown_pages(support, [URI, f"{URI}/2"])) == {f"{URI}/2"}

@@ -101,11 +101,11 @@ dialog.panel:not([open]) { display: none; }
 .words code { padding: 1px 4px; }
 .words pre { padding: 10px 12px; overflow-x: auto; }
 .words pre code { padding: 0; background: none; }
-.words blockquote { padding-inline-start: 12px; border-inline-start: 3px solid var(--line); color: var(--soft); }
+.words blockquote { display: grid; grid-template-columns: minmax(0, 1fr); gap: 8px; padding-inline-start: 12px; border-inline-start: 3px solid var(--line); color: var(--soft); }
 .words hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
 .wide { overflow-x: auto; }
 .words table { border-collapse: collapse; font-size: .93em; }
-.words :is(th, td) { padding: 5px 9px; border: 1px solid var(--line); text-align: start; vertical-align: top; }
+.words :is(th, td) { padding: 5px 9px; border: 1px solid var(--line); text-align: start; vertical-align: top; overflow-wrap: break-word; }
 .words th { font-weight: 650; background: var(--sunken); }
 .wait { display: flex; gap: 5px; padding: 8px 0; }
 .wait i { width: 8px; height: 8px; border-radius: 50%; background: var(--edge); animation: beat 1.2s infinite ease-in-out; }
@@ -693,7 +693,8 @@ input:not([type=radio]), textarea { width: 100%; min-height: 42px; padding: 9px 
   async function finish(turn, ending) {
     turn.id = (settings.takes_ratings && ending.id?.split("-")[1]) || "";
     await render(turn);
-    const sources = (ending.sources || []).filter((source) => source.url || source.title);
+    const isQuoted = ending.answered_by === "extract"; // quoted passages name their pages themselves
+    const sources = isQuoted ? [] : (ending.sources || []).filter((source) => source.url || source.title);
     if (sources.length) turn.answer.append(sourceList(sources));
     turn.answer.append(tools(turn));
     if (settings.takes_emails && (ending.unanswered || ending.offers_contact)) turn.answer.append(emailForm(turn));

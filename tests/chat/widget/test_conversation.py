@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from chat.models import Session, Turn
 from chat.widget_script import SCRIPT, current_script
 from tests.chat.widget.shop import Visitor, ask, field_of, look, open_chat, public_key
-from tests.fakes.openai_server import refusal, streamed
+from tests.fakes.openai_server import Reply, delta, refusal, streamed
 from tests.signed_in import beside_the_browser
 
 ANSWER = (
@@ -139,7 +139,7 @@ def test_an_answer_can_be_stopped_and_what_came_stays(shop, visitor, llm):
 
 def test_a_visitor_who_leaves_in_mid_answer_is_logged_as_gone(shop, visitor, llm, stored):
     page = open_chat(visitor, shop)
-    llm.will(streamed("The first part.", hangs=True))
+    llm.will(Reply(chunks=[delta(content="The first part.")], hangs=True))
     field_of(page).fill("How much is shipping?")
     field_of(page).press("Enter")
     expect(page.get_by_text("The first part.")).to_be_visible()

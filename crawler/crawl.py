@@ -179,7 +179,7 @@ def read_pages(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
 def make_snippets(job: Import, lease: Lease, pool: PagePool, watch: Watch) -> None:
     """Turn the pages that were read into snippets, and what the site repeats around them into its own."""
     job.note_progress(message="Comparing the pages")
-    maker = SnippetMaker.prepare(job, lease)
+    maker = SnippetMaker.prepare(job, lease, pool)
     done = job.pages.filter(state=State.DONE).count()
     total = done + job.pages.filter(state=State.READ).count()
     for together in _split_ahead(pages_to_split(job), maker, pool):

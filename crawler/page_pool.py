@@ -52,6 +52,14 @@ class LaterTask:
         return self.function(*self.arguments)
 
 
+def result_of(task: Task, function: Callable, *arguments: Any) -> Any:
+    """Return what the task gives, or, where no child could do it, what the function does here with more memory."""
+    try:
+        return task.result()
+    except (ChildDied, MemoryError):
+        return function(*arguments)
+
+
 class PagePool:
     """Does work on pages in child processes, once there is enough of it; a context at whose end they are gone."""
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from crawler.import_llm import ImportLLM
 from crawler.loss import loss_as_before
 from crawler.models import Import, Page
-from crawler.page_pool import ChildDied, PagePool, Task
+from crawler.page_pool import PagePool, Task, result_of
 from crawler.page_split import PageSections, PageToSplit, sections_of
 from crawler.repeated import UNMARKED
 from crawler.site_pages import Websites, sites_of
@@ -64,13 +64,13 @@ class SnippetMaker:
     sites: Mapping[str, KnownSite]
 
     @classmethod
-    def prepare(cls, job: Import, lease: Lease) -> "SnippetMaker":
+    def prepare(cls, job: Import, lease: Lease, pool: PagePool) -> "SnippetMaker":
         """Return the maker for an import whose pages are read; keeps what their sites say around them, once."""
         websites, changes = Websites(job), SiteChanges(job)
         sites = {}
         if job.kind != Import.Kind.FILES:  # which belong to no site that says anything around them
             for site in sites_of(job, websites):
-                sites[site.name] = SiteSnippets(job, lease, site, changes).keep()
+                sites[site.name] = SiteSnippets(job, lease, site, changes, pool).keep()
             changes.save()
         return cls(job, lease, ImportLLM(job, lease), websites, sites)
 
@@ -179,10 +179,7 @@ class SnippetMaker:
     def _sections_of(self, in_hand: SplitInHand) -> PageSections:
         if in_hand.splitting is None:
             return sections_of(in_hand.asked, self.llm.splitter)
-        try:
-            return in_hand.splitting.result()
-        except (ChildDied, MemoryError):  # this process may take more than a child
-            return sections_of(in_hand.asked)
+        return result_of(in_hand.splitting, sections_of, in_hand.asked)
 
     def _leave(self, page: Page, last: dict) -> None:
         """Note that the page's snippets stand as the last import made them."""

@@ -87,12 +87,14 @@ def sites_of(job: Import, websites: Websites) -> Iterator[Site]:
         )
 
 
-def page_texts(site: Site, lease: Lease) -> Iterator[PageText]:
-    """Yield the texts of the site's pages in their order, a few at a time."""
+def page_texts(site: Site, lease: Lease, are_all: bool = True) -> Iterator[PageText]:
+    """Yield the texts of the site's pages in their order, a few at a time: of all, or of those with marked parts."""
+    rows = Page.objects.defer("source", "plan")
+    rows = rows if are_all else rows.exclude(landmarks=[])
     keys = list(site.pages.values())
     for start in range(0, len(keys), BATCH):
         lease.check()
-        pages = Page.objects.defer("source", "plan").in_bulk(keys[start : start + BATCH])
+        pages = rows.in_bulk(keys[start : start + BATCH])
         for page in (pages[key] for key in keys[start : start + BATCH] if key in pages):
             has_main = page.report.get("selected_by") not in UNMARKED
             yield PageText(page.url, page.title, page.markdown, tuple(page.landmarks), has_main)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from crawler.markup.markdown import plain_words
 from crawler.models import Import, Page
+from crawler.page_pool import PagePool, result_of
 from crawler.page_split import PageToSplit, sections_of
 from crawler.repeated import NOTHING_REPEATED, RepeatedBlocks, survey_pages, words_of
 from crawler.site_blocks import SiteBlock, blocks_kept, join_blocks, lines_kept, pieces_kept, site_blocks
@@ -71,8 +72,8 @@ class SiteChanges:
 class SiteSnippets:
     """The own snippets of one site, on their way to say what its pages say around their text now."""
 
-    def __init__(self, job: Import, lease: Lease, site: Site, changes: SiteChanges):
-        self.job, self.lease, self.site, self.changes = job, lease, site, changes
+    def __init__(self, job: Import, lease: Lease, site: Site, changes: SiteChanges, pool: PagePool):
+        self.job, self.lease, self.site, self.changes, self.pool = job, lease, site, changes, pool
         self.model = job.model
         self.site_name = find_site_name(self._titles())
         self._kept: set[str] = set()  # addresses
@@ -85,7 +86,9 @@ class SiteSnippets:
         held = blocks_kept(elsewhere)
         shared: list[SiteBlock] = []
         own_count = 0
-        blocks = site_blocks(page_texts(self.site, self.lease), survey, held, pieces_kept(elsewhere))
+        # Where nothing repeats, the others have nothing to keep.
+        pages = page_texts(self.site, self.lease, are_all=bool(survey.repeated.keys))
+        blocks = site_blocks(pages, survey, held, pieces_kept(elsewhere))
         for url, found in groupby(blocks, attrgetter("url")):
             own = []
             for block in found:
@@ -119,7 +122,8 @@ class SiteSnippets:
         citation = f"{SOURCE_LINE}{url}" if self.job.insert_source_url else ""
         known = known_hashes(self.model, url, Source.SITE)
         threshold = self.model.split_threshold
-        return sections_of(PageToSplit(markdown, self._title(url), threshold, citation, known=known)).sections
+        asked = PageToSplit(markdown, self._title(url), threshold, citation, known=known)
+        return result_of(self.pool.submit(sections_of, asked), sections_of, asked).sections
 
     def _title(self, url: str) -> str:
         own = Page.objects.filter(pk=self.site.pages.get(url)).values_list("title", flat=True).first() or ""

@@ -236,8 +236,7 @@ class WebClient:
         with _foreign_errors_renamed(url):
             refuse_url(url, self.policy)
             timeout = self._deadline.remaining_seconds()
-            request = self._session.get(url, headers=known.headers, stream=True, allow_redirects=False, timeout=timeout)
-            with request as response:
+            with self._session.ask(url, known.headers, timeout) as response:
                 target = self._session.get_redirect_target(response)
                 if target is not None:
                     return Hop(urldefrag(urljoin(url, target)).url, response.status_code in PERMANENT_STATUSES)

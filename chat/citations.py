@@ -70,10 +70,17 @@ def _linked(model: MLModel, taken: dict[int, str], hits: Sequence[RetrievedSnipp
     for hit in hits:
         (source,) = sources_of([hit])
         if hit.id in taken and hit.uri in pages:
-            near = [sentence.text for sentence in _sentences_of(hit)]
+            near = _around(taken[hit.id], hit)
             source = replace(source, url=pages[hit.uri].address(hit.uri, taken[hit.id], near))
         linked.setdefault((source.title, source.url), source)
     return tuple(sorted(linked.values(), key=lambda source: source.rank))
+
+
+def _around(sentence: str, hit: RetrievedSnippet) -> list[str]:
+    """Return the snippet's other sentences: those before this one, nearest first, then those behind it."""
+    sentences = list(_sentences(hit.text))
+    place = sentences.index(sentence)
+    return [*reversed(sentences[:place]), *sentences[place + 1 :]]
 
 
 def _sentences_of(hit: RetrievedSnippet) -> list[_Said]:

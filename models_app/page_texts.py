@@ -43,18 +43,17 @@ class ShownPage:
     def address(self, uri: str, sentence: str, near: Sequence[str] = ()) -> str:
         """Return the page's address as it leads to the sentence.
 
-        `near` are the sentences around it, which tell under which heading it stands where it stands there twice.
+        `near` are the sentences around it, nearest first: they tell under which heading it is meant where it stands in
+        several places.
         """
         page = uri.partition("#")[0]
         directive = self._directive(sentence)
         if directive:
             return f"{page}#:~:text={directive}"
-        for other in (sentence, *near):
-            place = self._only_place(_folded(other))
-            anchor = self._anchor_above(place) if place is not None else ""
-            if anchor:
-                return f"{page}#{quote(anchor, safe='')}"
-        return uri
+        places = (self._only_place(_folded(other)) for other in (sentence, *near))
+        place = next((place for place in places if place is not None), None)
+        anchor = self._anchor_above(place) if place is not None else ""
+        return f"{page}#{quote(anchor, safe='')}" if anchor else uri
 
     def _directive(self, sentence: str) -> str:
         words = " ".join(sentence.split())

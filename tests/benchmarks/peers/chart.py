@@ -7,6 +7,7 @@ NAMES, PLOT, PLOT_END, COLUMN, ROW = 158, 172, 560, 92, 23
 DIMENSIONS = 384  # what the local embedder makes; other ones are in the table alone
 PANELS = (("hybrid", "Both legs"), ("vector", "By meaning alone"), ("keyword", "By words alone"))
 NOT_DRAWN = {"sitewise all postings"}
+APPROXIMATE = {"usearch", "chromadb", "txtai"}  # by graphs or cells of neighbours; the others look at every vector
 RADII = (3, 4.5, 6)
 STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328; }
@@ -32,7 +33,7 @@ line { stroke: #30363d; }
 }
 """
 TITLE = "How long a question takes"
-NOTE = "median of warm questions in ms, one core, logarithmic; the same texts and vectors of {dimensions} dimensions"
+NOTE = "median of warm questions in ms, one core; same texts and {dimensions} dimensions; logarithmic; ≈ approximate"
 
 
 def draw(kept: dict[str, list[dict]]) -> str:
@@ -112,7 +113,8 @@ def _row(row: dict, sizes: list[int], axis: _Axis, middle: int) -> list[str]:
         lines.append(f'<text class="number{own}" x="{PLOT_END + COLUMN * (place + 1)}" y="{middle + 4}">{text}</text>')
         if figures:
             dots.append((axis.at(1000 * figures["warm"]), RADII[place]))
-    name = f'<text class="number{own}" x="{NAMES}" y="{middle + 4}">{escape(row["name"])}</text>'
+    mark = " ≈" if row["name"] in APPROXIMATE else ""
+    name = f'<text class="number{own}" x="{NAMES}" y="{middle + 4}">{escape(row["name"])}{mark}</text>'
     ends = [at for at, _ in dots]
     span = f'<line class="span" x1="{min(ends):.1f}" x2="{max(ends):.1f}" y1="{middle}" y2="{middle}"/>'
     circles = [f'<circle class="{kind}" cx="{at:.1f}" cy="{middle}" r="{radius}"/>' for at, radius in dots]

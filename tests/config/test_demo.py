@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
@@ -42,7 +43,7 @@ def test_the_demo_has_all_eight_right_under_hybrid_and_can_run_twice(demo_tenant
         assert asked["is_top_hit_right"]["hybrid"] and asked["is_answer_right"]
         assert set(asked["is_top_hit_right"]) == {"semantic", "keyword", "hybrid"}
         assert question.holds in asked["answer"]
-        assert any(source["url"].endswith(question.page) for source in asked["sources"])
+        assert any(urlsplit(source["url"]).path == question.page for source in asked["sources"])
     assert told["pages"]["done"] > len(QUESTIONS) and told["snippets"] > len(QUESTIONS)
     assert told["address"].endswith("/demo/") and told["login"]["email"] == EMAIL
 

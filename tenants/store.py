@@ -27,6 +27,7 @@ TENANT_APPS = frozenset({"models_app", "crawler", "chat"})
 PRIMARY_CODE = 0xFF  # the part of SQLite's error codes that says of what kind an error is
 SIDE_FILES = ("-wal", "-shm", "-journal")
 MISSING = "its file is missing; put a back-up of it back in its place, or delete the tenant"
+EMPTY = "its file is empty; put a back-up of it back in its place, or delete the tenant"
 BROKEN = "its file is broken ({}); put a back-up of it back in its place"
 BROKEN_INDEX = "its index is broken ({}); run `manage.py rebuild_index {}`"
 # By the kind of SQLite's error. A disk without room for the 32 KB that readers share is an error of the third kind.
@@ -175,7 +176,7 @@ def create_store(tenant) -> Store:
     store.path.parent.mkdir(parents=True, exist_ok=True)
     store.path.touch(mode=0o600, exist_ok=False)
     try:
-        migrate_store(store)
+        _migrate(store)
     except StoreNotReady:
         delete_store(store)
         raise
@@ -185,8 +186,11 @@ def create_store(tenant) -> Store:
 def migrate_store(tenant) -> None:
     """Bring the tenant's tables up to date; raises StoreNotReady and leaves the store closed when it fails."""
     store = store_of(tenant)
-    if not store.path.exists():
-        raise StoreNotReady(store.slug, MISSING)
+    _refuse_lost(store)
+    _migrate(store)
+
+
+def _migrate(store: Store) -> None:
     try:
         with _opened(store):
             for app in sorted(TENANT_APPS):
@@ -202,8 +206,7 @@ def migrate_store(tenant) -> None:
 def back_up_store(tenant, target: Path) -> Path:
     """Copy the store to a file through SQLite's online backup, while it is in use; raises StoreNotReady."""
     store = store_of(tenant)
-    if not store.path.exists():
-        raise StoreNotReady(store.slug, MISSING)
+    _refuse_lost(store)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     _unlink(partial)
@@ -343,9 +346,16 @@ def _close(store: Store) -> None:
         pass
 
 
-def _refuse_stale(store: Store) -> None:
+def _refuse_lost(store: Store) -> None:
+    """Raise StoreNotReady where no file is, or one without a byte: SQLite would take that for a new store."""
     if not store.path.exists():
         raise StoreNotReady(store.slug, MISSING)
+    if not store.path.stat().st_size:
+        raise StoreNotReady(store.slug, EMPTY)
+
+
+def _refuse_stale(store: Store) -> None:
+    _refuse_lost(store)
     try:
         with connections[store.alias].cursor() as cursor:
             stamp = cursor.execute("PRAGMA user_version").fetchone()[0]

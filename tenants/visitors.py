@@ -11,7 +11,7 @@ from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError
 from django.http import HttpRequest
 
 from tenants.models import DailySalt
@@ -84,9 +84,17 @@ def _salt_of(today: date) -> str:
     """Return the day's salt, the same in all processes; those of other days are thrown away."""
     salt = DailySalt.objects.filter(day=today).values_list("salt", flat=True).first()
     if salt is None:
-        DailySalt.objects.exclude(day=today).delete()
         try:
+            DailySalt.objects.exclude(day=today).delete()
             salt = DailySalt.objects.create(day=today).salt
         except IntegrityError:  # another process was first
             salt = DailySalt.objects.get(day=today).salt
+        except OperationalError as error:  # a full disk: whoever asks is answered all the same
+            logger.error("The day's salt cannot be stored, so each process has its own: %s", error)
+            salt = _unstored_salt(today)
     return salt
+
+
+@cache
+def _unstored_salt(today: date) -> str:
+    return DailySalt(day=today).salt

@@ -1,7 +1,7 @@
 """Jobs: one worker at a time, none lost with its worker, each ended in words; on the rows of Vectorising."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import pytest
@@ -15,7 +15,7 @@ from models_app.models import MLModel, TrainingSnippet, Vectorising
 from tenants.installation import delete_tenant
 from tenants.models import Tenant
 from tenants.store import activated, active_store, on_tenant_commit, tenant_atomic
-from tests.damage import damage_table
+from tests.damage import damage_table, full_disk
 
 # The lease is renewed by a thread of its own, which sees only what is committed.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -75,6 +75,36 @@ def test_a_job_that_comes_upon_damage_of_the_store_ends_with_that_reason(acme, j
     perform(Vectorising, acme.pk, job.pk, lambda job, lease: str(list(TrainingSnippet.objects.all())))
     assert again(job).state == State.FAILED
     assert "its file is broken" in again(job).message and "unexpected" not in again(job).message
+
+
+def test_a_job_for_which_the_disk_has_no_room_ends_with_that_reason(acme, job):
+    def work(job, lease):
+        with full_disk():
+            return str(MLModel.objects.create(slug="other", name="Other"))
+
+    perform(Vectorising, acme.pk, job.pk, work)
+    assert again(job).state == State.FAILED
+    assert "free some space" in again(job).message and "unexpected" not in again(job).message
+
+
+def test_a_job_whose_end_cannot_be_written_down_goes_on_once_there_is_room(acme, job, caplog):
+    with full_disk():
+        assert perform(Vectorising, acme.pk, job.pk, lambda job, lease: "Done.") is None
+    assert "waits" in caplog.text and "free some space" in caplog.text
+    with ExitStack() as until_after:
+        perform(Vectorising, acme.pk, job.pk, lambda job, lease: until_after.enter_context(full_disk()))
+    assert again(job).state == State.RUNNING
+    run_out(job)
+    perform(Vectorising, acme.pk, job.pk, lambda job, lease: "Done.")
+    assert again(job).state == State.DONE
+
+
+def test_a_lease_that_cannot_be_renewed_for_a_full_disk_is_not_taken_for_lost(job):
+    taken = Vectorising.take(job.pk)
+    lease = Lease(taken)
+    with full_disk():
+        assert lease._try_to_renew() is None
+    lease.check()
 
 
 def test_a_job_is_left_waiting_that_nobody_took_in_half_a_minute(job):
